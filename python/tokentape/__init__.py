@@ -1,0 +1,31 @@
+"""Literal-token trajectories for reinforcement learning: exact chat templates, masks and Arrow packing."""
+
+from __future__ import annotations
+
+from tokentape._core import __version__
+from tokentape.errors import (
+    ArgumentError,
+    BridgeError,
+    BudgetError,
+    PolicyError,
+    RenderError,
+    SchemaError,
+    TemplateError,
+    TokenizerError,
+    TokentapeError,
+    TrajectoryError,
+)
+
+__all__ = [
+    "ArgumentError",
+    "BridgeError",
+    "BudgetError",
+    "PolicyError",
+    "RenderError",
+    "SchemaError",
+    "TemplateError",
+    "TokenizerError",
+    "TokentapeError",
+    "TrajectoryError",
+    "__version__",
+]

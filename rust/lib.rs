@@ -1,0 +1,25 @@
+//! `tokentape`: a trajectory is a tape of literal tokens.
+//!
+//! What the policy sampled is recorded as it was sampled, and never re-encoded. The crate is the engine beneath the
+//! Python package of the same name; it knows nothing of Python outside the folder `python/`.
+//!
+//! ```text
+//! messages -template-> text + author of every byte -tokenizer-> ids + author of every token
+//!    -act / observe-> Trajectory -rewards-> Group -> Arrow batch -pack-> packed batch -feed-> trainer
+//! ```
+//!
+//! The modules stand on floors, and each imports only what stands beneath it (`tests/rust/layering.rs` enforces it).
+
+// Floor 0
+pub mod author;
+pub mod error;
+// Floor 1
+pub mod message;
+
+pub use error::{Error, ErrorKind, Result};
+
+/// A token id. Ids are int32 in every buffer, file and tensor.
+pub type TokenId = i32;
+
+#[cfg(feature = "python")]
+mod python;
