@@ -15,6 +15,7 @@ pub mod author;
 pub mod error;
 // Floor 1
 pub mod message;
+pub mod row;
 
 pub use error::{Error, ErrorKind, Result};
 
