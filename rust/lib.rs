@@ -13,9 +13,12 @@
 // Floor 0
 pub mod author;
 pub mod error;
+mod number;
 // Floor 1
 pub mod message;
 pub mod row;
+// Floor 2
+pub mod template;
 
 pub use error::{Error, ErrorKind, Result};
 

@@ -4,12 +4,18 @@
 //! conversation before it renders (drops keys whose value is None, copies reasoning fields) happens in
 //! [`Conversation::normalised`], so that every caller sees the same data.
 
+mod dict;
+mod json;
+
+use std::borrow::Cow;
 use std::sync::Arc;
 
-use indexmap::IndexMap;
+pub use dict::{Dict, Key};
 
-/// Plain data as a template sees it: what JSON can say, and integers of any size.
-#[derive(Debug, Clone, Default)]
+/// Plain data as a template sees it: what JSON can say, tuples, and integers of any size.
+///
+/// Equality is that of the representation: `Int(1)` is neither `Float(1.0)` nor `Bool(true)`.
+#[derive(Debug, Clone, Default, PartialEq)]
 pub enum Data {
     /// `None`.
     #[default]
@@ -18,7 +24,7 @@ pub enum Data {
     Bool(bool),
     /// An integer of 64 bits.
     Int(i64),
-    /// A larger integer, in decimal digits.
+    /// A larger integer, in decimal digits with an optional sign.
     BigInt(Arc<str>),
     /// A float; not finite ones too.
     Float(f64),
@@ -26,30 +32,86 @@ pub enum Data {
     Text(Arc<str>),
     /// A list.
     List(Arc<[Self]>),
+    /// A tuple.
+    Tuple(Arc<[Self]>),
     /// A dict in insertion order.
     Dict(Arc<Dict>),
 }
 
-/// A dict in insertion order. Keys are almost always texts; Python allows numbers, booleans and None as well.
-pub type Dict = IndexMap<Key, Data>;
+impl Data {
+    /// The text, if it is one.
+    pub fn as_text(&self) -> Option<&str> {
+        match self {
+            Self::Text(text) => Some(text),
+            _ => None,
+        }
+    }
 
-/// A key of a [`Dict`].
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub enum Key {
-    /// A text.
-    Text(Arc<str>),
-    /// `True` or `False`.
-    Bool(bool),
-    /// An integer.
-    Int(i64),
-    /// A float, by its bits.
-    Float(u64),
-    /// `None`.
-    Null,
+    /// The dict, if it is one.
+    pub fn as_dict(&self) -> Option<&Dict> {
+        match self {
+            Self::Dict(dict) => Some(dict),
+            _ => None,
+        }
+    }
+
+    /// The items of a list or tuple.
+    pub fn as_items(&self) -> Option<&[Self]> {
+        match self {
+            Self::List(items) | Self::Tuple(items) => Some(items),
+            _ => None,
+        }
+    }
+
+    /// The value under a text key, if this is a dict that has it.
+    pub fn get(&self, key: &str) -> Option<&Self> {
+        self.as_dict()?.get(key)
+    }
+
+    /// The name of its Python type.
+    pub fn type_name(&self) -> &'static str {
+        match self {
+            Self::Null => "NoneType",
+            Self::Bool(_) => "bool",
+            Self::Int(_) | Self::BigInt(_) => "int",
+            Self::Float(_) => "float",
+            Self::Text(_) => "str",
+            Self::List(_) => "list",
+            Self::Tuple(_) => "tuple",
+            Self::Dict(_) => "dict",
+        }
+    }
 }
 
+impl From<&str> for Data {
+    fn from(text: &str) -> Self {
+        Self::Text(text.into())
+    }
+}
+
+impl From<String> for Data {
+    fn from(text: String) -> Self {
+        Self::Text(text.into())
+    }
+}
+
+impl From<Dict> for Data {
+    fn from(dict: Dict) -> Self {
+        Self::Dict(Arc::new(dict))
+    }
+}
+
+impl From<Vec<Self>> for Data {
+    fn from(items: Vec<Self>) -> Self {
+        Self::List(items.into())
+    }
+}
+
+/// The names a message's reasoning is passed under; the first is the one that chat templates read.
+pub const REASONING_FIELDS: [&str; 3] = ["reasoning_content", "thinking", "reasoning"];
+
 /// Everything a template is rendered with, apart from its special tokens and the clock.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub struct Conversation {
     /// The messages, each a [`Data::Dict`].
     pub messages: Vec<Data>,
@@ -59,4 +121,82 @@ pub struct Conversation {
     pub documents: Option<Data>,
     /// Further template arguments, in the order given.
     pub arguments: Vec<(Arc<str>, Data)>,
+}
+
+impl Conversation {
+    /// A conversation of messages alone.
+    pub fn new(messages: Vec<Data>) -> Self {
+        Self { messages, ..Self::default() }
+    }
+
+    /// The conversation as transformers hands it to a template: message keys whose value is None are dropped, and the
+    /// first filled reasoning field is copied to `reasoning_content` and, where absent, to `thinking`.
+    ///
+    /// Rendering does this itself; it is idempotent. A message that is no dict is left as it is.
+    #[must_use]
+    pub fn normalised(&self) -> Self {
+        let messages = self.messages.iter().map(|message| normalised_message(message).into_owned()).collect();
+        Self { messages, ..self.clone() }
+    }
+}
+
+/// A message without None-valued keys and with its reasoning under the names that templates read.
+pub(crate) fn normalised_message(message: &Data) -> Cow<'_, Data> {
+    let Some(dict) = message.as_dict() else { return Cow::Borrowed(message) };
+    let reasoning = REASONING_FIELDS.iter().find_map(|&name| dict.get(name).filter(|value| **value != Data::Null));
+    let empty = dict.values().any(|value| *value == Data::Null);
+    match reasoning {
+        None if !empty => Cow::Borrowed(message),
+        None => Cow::Owned(Data::from(filled(dict).collect::<Dict>())),
+        Some(reasoning) => Cow::Owned(Data::from(with_reasoning(dict, reasoning))),
+    }
+}
+
+fn filled(dict: &Dict) -> impl Iterator<Item = (Key, Data)> {
+    dict.iter().filter(|(_, value)| *value != Data::Null).cloned()
+}
+
+/// `thinking` comes first even where the message has it already, and then keeps its own value.
+fn with_reasoning(dict: &Dict, reasoning: &Data) -> Dict {
+    let mut result = Dict::with_capacity(dict.len() + 2);
+    result.insert("thinking", reasoning.clone());
+    for (key, value) in filled(dict) {
+        result.insert(key, value);
+    }
+    result.insert("reasoning_content", reasoning.clone());
+    result
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn normalised(json: &str) -> String {
+        normalised_message(&Data::from_json(json).unwrap()).to_json()
+    }
+
+    #[test]
+    fn none_is_dropped_at_message_level_only() {
+        let shown = normalised(r#"{"role": "user", "content": null, "x": {"y": null}}"#);
+        assert_eq!(shown, r#"{"role": "user", "x": {"y": null}}"#);
+    }
+
+    #[test]
+    fn reasoning_reaches_both_names_and_thinking_comes_first() {
+        let shown = normalised(r#"{"role": "assistant", "reasoning": "r"}"#);
+        assert_eq!(shown, r#"{"thinking": "r", "role": "assistant", "reasoning": "r", "reasoning_content": "r"}"#);
+    }
+
+    #[test]
+    fn an_empty_reasoning_content_hides_a_filled_alias() {
+        let shown = normalised(r#"{"reasoning_content": "", "thinking": "t"}"#);
+        assert_eq!(shown, r#"{"thinking": "t", "reasoning_content": ""}"#);
+    }
+
+    #[test]
+    fn normalising_twice_changes_nothing() {
+        let message = Data::from_json(r#"{"a": null, "reasoning": "r", "thinking": "t"}"#).unwrap();
+        let once = normalised_message(&message).into_owned();
+        assert_eq!(normalised_message(&once).into_owned(), once);
+    }
 }
