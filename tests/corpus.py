@@ -76,3 +76,14 @@ def tokenizer_folder(name: str) -> Path:
         except OSError:  # another process was first
             shutil.rmtree(unpacked)
     return target
+
+
+counts: dict[str, int] = {}
+
+
+def ran(name: str, count: int) -> None:
+    """Counts corpus records that a test ran, for the summary and for the file TOKENTAPE_RECORDS names."""
+    counts[name] = counts.get(name, 0) + count
+    if path := os.environ.get("TOKENTAPE_RECORDS"):
+        with Path(path).open("a") as file:
+            file.write(f"python: {count} {name}\n")

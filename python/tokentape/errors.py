@@ -13,8 +13,8 @@ __all__ = [
     "RenderError",
     "SchemaError",
     "TemplateError",
-    "TokentapeError",
     "TokenizerError",
+    "TokentapeError",
     "TrajectoryError",
 ]
 

@@ -3,12 +3,10 @@
 mod error;
 mod gil;
 
-use pyo3::prelude::*;
-
 /// The engine of tokentape.
-#[pymodule(gil_used = false)]
+#[pyo3::pymodule(gil_used = false)]
 mod _core {
-    use super::*;
+    use pyo3::prelude::*;
 
     /// `"release"`, or `"debug"` for a build that is many times slower.
     #[pymodule_init]

@@ -1,0 +1,81 @@
+# Everything a developer needs. `make help` lists the targets; each makes its own set-up and is quick the second time.
+
+PYTHON ?= python3
+VENV := .venv
+TORCH := .venv-torch
+BIN := $(VENV)/bin
+SOURCES := Cargo.toml Cargo.lock pyproject.toml $(shell find rust -name '*.rs')
+export CARGO_TERM_COLOR ?= auto
+export TOKENIZERS_PARALLELISM := false
+export HF_HUB_OFFLINE := 1
+export PIP_DISABLE_PIP_VERSION_CHECK := 1
+
+.DEFAULT_GOAL := help
+.PHONY: help build demo test test-rust test-python test-long test-torch fuzz-tokenizer lint format bench docs clean
+
+help: ## Show this list
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+$(VENV)/pip.stamp: pyproject.toml
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --upgrade pip
+	$(BIN)/python -m pip install --quiet 'maturin>=1.9.4,<2' numpy pyarrow rich httpx
+	@touch $@
+
+$(VENV)/test.stamp: $(VENV)/pip.stamp
+	$(BIN)/python -m pip install --quiet --group test
+	@touch $@
+
+$(VENV)/lint.stamp: $(VENV)/test.stamp
+	$(BIN)/python -m pip install --quiet --group lint
+	@touch $@
+
+$(VENV)/build.stamp: $(VENV)/pip.stamp $(SOURCES)
+	VIRTUAL_ENV=$(CURDIR)/$(VENV) $(BIN)/maturin develop --release --quiet
+	@touch $@
+
+build: $(VENV)/build.stamp ## Make .venv and build the extension into it, in release mode
+
+demo: build ## Run a two-turn tool environment and write demo/trajectories.arrow
+	$(BIN)/python -m tokentape demo
+
+test: test-rust test-python ## Run all tests but the long ones and those that need torch
+
+test-rust: ## Run the tests of the engine alone, without Python
+	cargo test --release --quiet
+
+test-python: build $(VENV)/test.stamp ## Run the Python tests
+	$(BIN)/python -m pytest -m 'not long and not torch'
+
+test-long: build $(VENV)/test.stamp ## Run the tests that take minutes
+	cargo test --release -- --ignored
+	$(BIN)/python -m pytest -m 'long and not torch' --timeout 7200
+
+$(TORCH)/torch.stamp: pyproject.toml
+	$(PYTHON) -m venv $(TORCH)
+	$(TORCH)/bin/python -m pip install --quiet --upgrade pip
+	$(TORCH)/bin/python -m pip install --quiet 'maturin>=1.9.4,<2' numpy pyarrow rich httpx --group torch --group test
+	@touch $@
+
+test-torch: $(TORCH)/torch.stamp $(SOURCES) ## Run the tests that need torch, in an environment of their own
+	VIRTUAL_ENV=$(CURDIR)/$(TORCH) $(TORCH)/bin/maturin develop --release --quiet
+	$(TORCH)/bin/python -m pytest -m 'torch and not long'
+
+lint: build $(VENV)/lint.stamp ## Check format, lints, types and stubs; warnings are errors
+	cargo fmt --check
+	cargo clippy --release --all-targets --all-features --quiet -- -D warnings
+	$(BIN)/ruff format --check
+	$(BIN)/ruff check
+	$(BIN)/pyright --pythonpath $(BIN)/python --warnings
+	$(BIN)/python -m mypy.stubtest tokentape._core --allowlist tests/stubtest-allowlist.txt
+
+format: $(VENV)/lint.stamp ## Format all sources
+	cargo fmt
+	$(BIN)/ruff format
+	$(BIN)/ruff check --fix
+
+bench: build $(VENV)/test.stamp ## Print the figures of README.md
+	$(BIN)/python benches/run.py
+
+clean: ## Remove what the build made
+	rm -rf target $(VENV) $(TORCH) demo python/tokentape/_core*.so
