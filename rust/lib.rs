@@ -15,10 +15,16 @@ pub mod author;
 pub mod error;
 mod number;
 // Floor 1
+pub mod advantage;
+pub mod columns;
 pub mod message;
 pub mod row;
 // Floor 2
 pub mod template;
+// Floor 6
+pub mod trajectory;
+// Floor 7
+pub mod group;
 
 pub use error::{Error, ErrorKind, Result};
 

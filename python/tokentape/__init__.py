@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tokentape._core import __version__
+from tokentape._core import Group, Trajectory, Turn, __version__
 from tokentape.errors import (
     ArgumentError,
     BridgeError,
@@ -20,12 +20,15 @@ __all__ = [
     "ArgumentError",
     "BridgeError",
     "BudgetError",
+    "Group",
     "PolicyError",
     "RenderError",
     "SchemaError",
     "TemplateError",
     "TokenizerError",
     "TokentapeError",
+    "Trajectory",
     "TrajectoryError",
+    "Turn",
     "__version__",
 ]

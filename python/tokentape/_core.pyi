@@ -1,6 +1,349 @@
 """The engine of tokentape, in Rust. Import from `tokentape`, not from here."""
 
-from typing import Final
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, Final, Literal, TypeAlias, final
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
 
 __version__: Final[str]
 build_profile: Final[str]
+
+@final
+class Trajectory:
+    """The literal tokens of one rollout, and which of them the policy sampled.
+
+    A trajectory is *prompted* (the policy may `act`) or *acted* (the environment may `observe`). Whatever happens,
+    the ids that were there stay where they are: nothing is ever decoded and encoded again. An operation that fails
+    changes nothing.
+
+    Arrays handed out are read-only snapshots with one value a token; they never change under the reader. Reading from
+    any thread is always allowed; two threads that change one trajectory at once get a `TrajectoryError`.
+
+    Example:
+        >>> import tokentape as tt
+        >>> trajectory = tt.Trajectory.from_prompt([1, 2, 3], vocab_size=100)
+        >>> turn = trajectory.act([10, 11], [-0.2, -0.3], finish_reason="stop")
+        >>> trajectory.append([4])
+        >>> trajectory.token_ids.tolist(), trajectory.sampled_mask.astype(int).tolist()
+        ([1, 2, 3, 10, 11, 4], [0, 0, 0, 1, 1, 0])
+    """
+
+    @classmethod
+    def from_prompt(
+        cls,
+        token_ids: ArrayLike,
+        *,
+        vocab_size: int | None = None,
+        rollout: Trajectory | None = None,
+        agent: str | None = None,
+        id: str | None = None,  # noqa: A002  (the name of the column)
+    ) -> Trajectory:
+        """A trajectory without a template, for base-model completions.
+
+        Args:
+            token_ids: The prompt, at least one id.
+            vocab_size: The largest id plus one. Without it only negative ids are refused.
+            rollout: Another trajectory of the same episode: both count as one rollout in a group.
+            agent: The name of the agent, when a rollout has several.
+            id: The `trajectory_id` of the row; made up by default.
+
+        Raises:
+            ArgumentError: The prompt is empty or not a sequence of integers.
+            TrajectoryError: An id is outside the vocabulary.
+        """
+
+    def act(
+        self,
+        token_ids: ArrayLike,
+        logprobs: ArrayLike | None = None,
+        *,
+        finish_reason: str = "stop",
+        policy_version: int | None = None,
+        continues: bool = False,
+        logprob_kind: str | None = None,
+    ) -> Turn:
+        """Records what the policy sampled, verbatim.
+
+        Args:
+            token_ids: The sampled ids, the stop token included if the engine returned it. Never padded, cut or
+                re-encoded.
+            logprobs: One value a sampled id, in nats. All turns of a trajectory have them, or none.
+            finish_reason: Why the engine stopped, in its own word. It is stored, and decides nothing.
+            policy_version: The version of the policy that sampled; all turns have one, or none.
+            continues: The next chunk of the turn before: a partial rollout that was resumed.
+            logprob_kind: What the logprobs are, such as `"raw"` or `"processed"`; one kind a trajectory.
+
+        Returns:
+            The turn, to which a reward can be given.
+
+        Raises:
+            TrajectoryError: It is not the policy's move; the completion is empty; an id is outside the vocabulary;
+                the logprobs are of another length, null, NaN, -inf, an engine's sentinel or above 1e-4; earlier turns
+                had none, or had another kind. The message names the turn and the token.
+        """
+
+    def append(self, token_ids: ArrayLike) -> None:
+        """Appends ids that nobody sampled, by hand. Without a template it is then the policy's move.
+
+        Raises:
+            TrajectoryError: The trajectory is finished, or an id is outside the vocabulary.
+        """
+
+    def fork(self) -> Trajectory:
+        """Another rollout that shares the past, which is stored once.
+
+        In a group, a sampled token that rollouts share carries loss in the row that comes first.
+        """
+
+    def truncate(self, length: int) -> None:
+        """Cuts all columns and turns after `length` tokens.
+
+        A cut at the start of a turn makes it the policy's move again.
+        """
+
+    def finish(self) -> None:
+        """Nothing more comes: refuses further acts and gives back memory that was kept for growing."""
+
+    def note(self, notes: Mapping[str, Any]) -> None:
+        """Adds JSON data to the provenance of the row, such as the sampling parameters."""
+
+    def remaining(self, max_length: int) -> int:
+        """How many more tokens fit into `max_length`; 0 if none do."""
+
+    def __len__(self) -> int: ...
+    @property
+    def id(self) -> str:
+        """The `trajectory_id` of the row."""
+
+    @property
+    def rollout_id(self) -> str:
+        """The episode that this trajectory is part of."""
+
+    @property
+    def agent(self) -> str | None:
+        """Which of several agents of the rollout acted."""
+
+    @property
+    def parent_id(self) -> str | None:
+        """The trajectory that this one left, if it is a fork or a later fragment."""
+
+    @property
+    def fork_at(self) -> int | None:
+        """The length of the common prefix with the parent, in tokens."""
+
+    @property
+    def fork_kind(self) -> str | None:
+        """`"branch"`, `"history"` or `"compaction"`."""
+
+    @property
+    def stage(self) -> Literal["prompted", "acted", "finished", "superseded"]:
+        """Whose move it is."""
+
+    @property
+    def token_ids(self) -> NDArray[np.int32]:
+        """The ids, and so the next prompt."""
+
+    @property
+    def sampled_mask(self) -> NDArray[np.bool_]:
+        """True where the policy produced the token: a fact."""
+
+    @property
+    def loss_mask(self) -> NDArray[np.bool_]:
+        """True where training uses the token: a choice, by default the sampled tokens that are not inherited.
+
+        Assign booleans or 0 and 1, one a token; None goes back to the default.
+        """
+
+    @loss_mask.setter
+    def loss_mask(self, mask: ArrayLike | None) -> None: ...
+    @property
+    def loss_weight(self) -> NDArray[np.float32] | None:
+        """The choice as a weight, which may be negative. None: equal to the loss mask."""
+
+    @loss_weight.setter
+    def loss_weight(self, weight: ArrayLike | None) -> None: ...
+    @property
+    def logprobs(self) -> NDArray[np.float32] | None:
+        """The logprob of each sampled token, and a 0.0 filler elsewhere. None: never recorded."""
+
+    @property
+    def message_index(self) -> NDArray[np.int32]:
+        """The message each token belongs to, -1 for none."""
+
+    @property
+    def turns(self) -> list[Turn]:
+        """The generations, in order."""
+
+    @property
+    def reward(self) -> float | None:
+        """The return of the rollout. None: the sum of the turns' rewards counts."""
+
+    @reward.setter
+    def reward(self, reward: float | None) -> None: ...
+    @property
+    def metrics(self) -> dict[str, Any]:
+        """JSON data to keep in the row. Assign a whole dict: changing the returned copy changes nothing."""
+
+    @metrics.setter
+    def metrics(self, metrics: Mapping[str, Any]) -> None: ...
+    @property
+    def provenance(self) -> dict[str, Any]:
+        """Where the trajectory came from: what was noted, and what it knows by itself."""
+
+    @property
+    def messages(self) -> list[dict[str, Any]]:
+        """The conversation so far; empty without a template."""
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes that the per-token columns hold, what is shared with forks included."""
+
+@final
+class Turn:
+    """One generation of a trajectory: the tokens `start..end`."""
+
+    @property
+    def index(self) -> int:
+        """Counts the turns of the trajectory from 0."""
+
+    @property
+    def start(self) -> int:
+        """The first token."""
+
+    @property
+    def end(self) -> int:
+        """One past the last token."""
+
+    @property
+    def token_ids(self) -> NDArray[np.int32]:
+        """The ids of the turn, as they were sampled."""
+
+    @property
+    def logprobs(self) -> NDArray[np.float32] | None:
+        """One value a token of the turn. None: never recorded."""
+
+    @property
+    def finish_reason(self) -> str:
+        """Why the engine stopped, in its own word."""
+
+    @property
+    def message(self) -> int:
+        """The message that the turn became, -1 without a template."""
+
+    @property
+    def reasoning_open(self) -> bool:
+        """Whether the turn was cut while its reasoning was open."""
+
+    @property
+    def reward(self) -> float | None:
+        """The turn's own reward, seen by every fragment and fork that holds the turn."""
+
+    @reward.setter
+    def reward(self, reward: float | None) -> None: ...
+
+_Estimator: TypeAlias = Literal["grpo", "dr_grpo", "rloo"] | Callable[[NDArray[np.float64]], Sequence[float]]
+
+@final
+class Group:
+    """The trajectories of one item, with their returns and advantages: the atom that an environment returns.
+
+    The group takes snapshots: set rewards before it is made. A rollout counts once, however many fragments it has.
+
+    Example:
+        >>> import tokentape as tt
+        >>> played = []
+        >>> for reward in (1.0, 0.0):
+        ...     trajectory = tt.Trajectory.from_prompt([1, 2])
+        ...     _ = trajectory.act([3])
+        ...     trajectory.reward = reward
+        ...     played.append(trajectory)
+        >>> group = tt.Group(played, id="item-7").with_advantages("grpo")
+        >>> group.advantages.round(4).tolist()
+        [0.7071, -0.7071]
+    """
+
+    def __new__(
+        cls,
+        trajectories: Iterable[Trajectory],
+        *,
+        id: str | None = None,  # noqa: A002  (the name of the column)
+        env: str = "",
+    ) -> Group:
+        """The group of the last trajectory of each rollout; earlier fragments are gathered.
+
+        Args:
+            trajectories: At least one. Trajectories of one rollout (agents, merged records) may all be given.
+            id: The `group_id` of the rows; made up by default.
+            env: The name of the environment, for the rows.
+
+        Raises:
+            TrajectoryError: There are none, one is given twice, or one was continued in a fragment that is missing.
+        """
+
+    def with_advantages(
+        self,
+        how: _Estimator = "grpo",
+        *,
+        per_turn: bool = False,
+        share_credit: Literal["mean", "sum", "first"] = "mean",
+        ddof: int = 1,
+        eps: float = 0.0,
+    ) -> Group:
+        """A new group with advantages on the sampled tokens.
+
+        Agents of different names are compared among themselves. Returns that do not differ (standard deviation below
+        1e-6, or a single rollout) give exact zeros and the flag `zero_variance`.
+
+        Args:
+            how: `"grpo"`: (R - mean) / (std + eps), arXiv 2402.03300. `"dr_grpo"`: R - mean, arXiv 2503.20783.
+                `"rloo"`: R - the mean of the others, arXiv 2402.14740. Or a callable from returns (float64 array)
+                to one advantage each.
+            per_turn: Each turn's own reward credits its own tokens, compared with all turns of the group.
+            share_credit: The advantage of a sampled token that several rollouts share.
+            ddof: Delta degrees of freedom of the standard deviation of `"grpo"`.
+            eps: Added to the standard deviation of `"grpo"`.
+
+        Raises:
+            TrajectoryError: A trajectory (or, per turn, a turn) has no reward; the message names it.
+            ArgumentError: An unknown name.
+        """
+
+    def with_env(self, env: str) -> Group:
+        """The same group under the name of an environment."""
+
+    @property
+    def id(self) -> str:
+        """The `group_id` of the rows."""
+
+    @property
+    def env(self) -> str:
+        """The name of the environment."""
+
+    @property
+    def rollouts(self) -> int:
+        """How many episodes there are."""
+
+    @property
+    def trajectories(self) -> int:
+        """How many rows there are; iterate over the group for the trajectories themselves."""
+
+    @property
+    def returns(self) -> NDArray[np.float64]:
+        """One value an agent of a rollout, in order of appearance.
+
+        Raises:
+            TrajectoryError: A trajectory has no reward.
+        """
+
+    @property
+    def advantages(self) -> NDArray[np.float64] | None:
+        """One value for each of `returns`; None before they are assigned, and when they are per turn."""
+
+    @property
+    def zero_variance(self) -> bool | None:
+        """Whether the group teaches nothing; None before advantages are assigned."""
+
+    def __len__(self) -> int: ...
+    def __getitem__(self, index: int, /) -> Trajectory: ...
+    def __iter__(self) -> Iterator[Trajectory]: ...

@@ -1,12 +1,21 @@
 //! The Python extension module `tokentape._core`: a thin layer that converts, releases the GIL, and maps errors.
 
+mod arrays;
 mod error;
 mod gil;
+mod group;
+mod json;
+mod trajectory;
 
 /// The engine of tokentape.
 #[pyo3::pymodule(gil_used = false)]
 mod _core {
     use pyo3::prelude::*;
+
+    #[pymodule_export]
+    use super::group::PyGroup;
+    #[pymodule_export]
+    use super::trajectory::{PyTrajectory, PyTurn};
 
     /// `"release"`, or `"debug"` for a build that is many times slower.
     #[pymodule_init]

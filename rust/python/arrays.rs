@@ -1,0 +1,82 @@
+//! Arrays across the border: any sequence of numbers in, read-only numpy arrays out.
+
+use numpy::{Element, PyArray1, PyArrayMethods, PyReadonlyArray1};
+use pyo3::intern;
+use pyo3::prelude::*;
+
+use super::error::to_python;
+use crate::{Error, TokenId};
+
+/// Token ids from a numpy array, a buffer, a tensor or a sequence of integers.
+pub(super) fn token_ids(name: &str, object: &Bound<'_, PyAny>) -> PyResult<Vec<TokenId>> {
+    if let Ok(array) = object.extract::<PyReadonlyArray1<'_, TokenId>>() {
+        return Ok(array.as_array().to_vec());
+    }
+    let Some(array) = flat_array(name, object, "iu")? else { return Ok(Vec::new()) };
+    let wide: PyReadonlyArray1<'_, i64> = cast(&array, "int64")?;
+    wide.as_array().iter().enumerate().map(|(token, id)| narrow(object.py(), name, token, *id)).collect()
+}
+
+fn narrow(py: Python<'_>, name: &str, token: usize, id: i64) -> PyResult<TokenId> {
+    TokenId::try_from(id).map_err(|_| {
+        to_python(py, &Error::trajectory(format!("{name}, token {token}: the id {id} is outside any vocabulary")))
+    })
+}
+
+/// Floats, likewise; `None` becomes NaN, which every reader refuses with the place.
+pub(super) fn floats(name: &str, object: &Bound<'_, PyAny>) -> PyResult<Vec<f32>> {
+    if let Ok(array) = object.extract::<PyReadonlyArray1<'_, f32>>() {
+        return Ok(array.as_array().to_vec());
+    }
+    let Some(array) = flat_array(name, object, "fiuO")? else { return Ok(Vec::new()) };
+    let wide: PyReadonlyArray1<'_, f64> = cast(&array, "float64")?;
+    Ok(wide.as_array().iter().map(|value| *value as f32).collect())
+}
+
+/// A mask, likewise: booleans or small integers.
+pub(super) fn mask(name: &str, object: &Bound<'_, PyAny>) -> PyResult<Vec<u8>> {
+    let Some(array) = flat_array(name, object, "biu")? else { return Ok(Vec::new()) };
+    let wide: PyReadonlyArray1<'_, i64> = cast(&array, "int64")?;
+    Ok(wide.as_array().iter().map(|value| u8::try_from(*value).unwrap_or(u8::MAX)).collect())
+}
+
+/// The object as a numpy array of one dimension and one of the given kinds; `None` if it is empty.
+fn flat_array<'py>(name: &str, object: &Bound<'py, PyAny>, kinds: &str) -> PyResult<Option<Bound<'py, PyAny>>> {
+    let py = object.py();
+    let refuse = |what: String| {
+        to_python(py, &Error::value(format!("{name}: {what}; give a numpy array or a list with one number a token")))
+    };
+    let array = py
+        .import(intern!(py, "numpy"))?
+        .call_method1(intern!(py, "asarray"), (object,))
+        .map_err(|error| refuse(error.to_string()))?;
+    let dimensions: usize = array.getattr(intern!(py, "ndim"))?.extract()?;
+    if dimensions != 1 {
+        return Err(refuse(format!("an array of {dimensions} dimensions is not one sequence")));
+    }
+    if array.len()? == 0 {
+        return Ok(None);
+    }
+    let kind: String = array.getattr(intern!(py, "dtype"))?.getattr(intern!(py, "kind"))?.extract()?;
+    if kinds.contains(&kind) {
+        return Ok(Some(array));
+    }
+    Err(refuse(format!("values of the type {}", array.getattr(intern!(py, "dtype"))?)))
+}
+
+fn cast<'py, T: Element>(array: &Bound<'py, PyAny>, kind: &str) -> PyResult<PyReadonlyArray1<'py, T>> {
+    let cast = array.call_method1(intern!(array.py(), "astype"), (kind,))?;
+    cast.extract()
+}
+
+/// A read-only numpy array of `values`.
+pub(super) fn frozen<T: Element>(py: Python<'_>, values: Vec<T>) -> Bound<'_, PyArray1<T>> {
+    let array = PyArray1::from_vec(py, values);
+    array.readwrite().make_nonwriteable();
+    array
+}
+
+/// A read-only numpy array of booleans.
+pub(super) fn frozen_mask<'py>(py: Python<'py>, mask: &[u8]) -> Bound<'py, PyArray1<bool>> {
+    frozen(py, mask.iter().map(|value| *value != 0).collect())
+}

@@ -1,0 +1,198 @@
+//! A trajectory: the literal tokens of one rollout, or of a fragment of it, and which of them the policy sampled.
+//!
+//! *Invariant*: after `act`, `append` or `observe`, `token_ids[..before.len()] == before`; sampled spans equal the
+//! policy's ids, id for id; logprobs are all or nothing per trajectory; no token is both sampled and observed.
+//!
+//! A trajectory is *prompted* (the policy may act) or *acted* (it may observe, or act again as the next chunk of the
+//! same turn). Every operation checks first and changes afterwards: what fails leaves no trace.
+
+mod act;
+mod change;
+mod identity;
+mod turn;
+
+use std::sync::Arc;
+
+use serde_json::{Map, Value};
+
+pub use act::Act;
+pub use identity::Identity;
+pub use turn::{Turn, TurnReward};
+
+use crate::columns::Columns;
+use crate::row::Fork;
+use crate::{Error, Result, TokenId};
+
+/// Whose move it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Stage {
+    /// The policy may act.
+    Prompted,
+    /// The environment may observe.
+    Acted,
+    /// Nothing more comes: the last observation was final, or a cut went through the middle of a message.
+    Finished,
+    /// A later fragment of the same rollout goes on from here.
+    Superseded,
+}
+
+/// Whether logprobs are recorded, which the first act decides.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Logprobs {
+    /// No act yet.
+    Undecided,
+    /// Never recorded.
+    Absent,
+    /// Recorded for every sampled token, of this kind.
+    Recorded(Option<Arc<str>>),
+}
+
+/// See the module's page.
+#[derive(Debug, Clone)]
+pub struct Trajectory {
+    identity: Identity,
+    fork: Option<Fork>,
+    parent: Option<Arc<Self>>,
+    columns: Columns,
+    turns: Vec<Turn>,
+    stage: Stage,
+    epoch: u32,
+    reward: Option<f64>,
+    metrics: Map<String, Value>,
+    notes: Map<String, Value>,
+    vocabulary: Option<usize>,
+    logprobs: Logprobs,
+}
+
+impl Trajectory {
+    /// A trajectory without a template, for base-model completions: `token_ids` is the prompt.
+    ///
+    /// `vocabulary` is the largest id plus one; without it only negative ids are refused.
+    pub fn from_prompt(token_ids: &[TokenId], vocabulary: Option<usize>, identity: Identity) -> Result<Self> {
+        if token_ids.is_empty() {
+            return Err(Error::value("from_prompt: the prompt is empty; give at least one id, such as the BOS"));
+        }
+        act::check_ids("the prompt", token_ids, vocabulary)?;
+        let mut columns = Columns::default();
+        columns.observe(token_ids, [(0, -1)]);
+        Ok(Self::begin(identity, columns, vocabulary))
+    }
+
+    fn begin(identity: Identity, columns: Columns, vocabulary: Option<usize>) -> Self {
+        Self {
+            identity,
+            fork: None,
+            parent: None,
+            columns,
+            turns: Vec::new(),
+            stage: Stage::Prompted,
+            epoch: 0,
+            reward: None,
+            metrics: Map::new(),
+            notes: Map::new(),
+            vocabulary,
+            logprobs: Logprobs::Undecided,
+        }
+    }
+
+    /// Who this is.
+    pub fn identity(&self) -> &Identity {
+        &self.identity
+    }
+
+    /// Where it left its parent, if it has one.
+    pub fn fork_point(&self) -> Option<&Fork> {
+        self.fork.as_ref()
+    }
+
+    /// The fragment of the same rollout that this one goes on from.
+    pub fn parent(&self) -> Option<&Arc<Self>> {
+        self.parent.as_ref()
+    }
+
+    /// The per-token columns.
+    pub fn columns(&self) -> &Columns {
+        &self.columns
+    }
+
+    /// The generations, in order.
+    pub fn turns(&self) -> &[Turn] {
+        &self.turns
+    }
+
+    /// Whose move it is.
+    pub fn stage(&self) -> Stage {
+        self.stage
+    }
+
+    /// The return of the rollout, if it was set here.
+    pub fn reward(&self) -> Option<f64> {
+        self.reward
+    }
+
+    /// Numbers and words to keep with the trajectory.
+    pub fn metrics(&self) -> &Map<String, Value> {
+        &self.metrics
+    }
+
+    /// How many tokens there are.
+    pub fn len(&self) -> usize {
+        self.columns.len()
+    }
+
+    /// Whether there is no token; only the default of a new type is, no trajectory.
+    pub fn is_empty(&self) -> bool {
+        self.columns.is_empty()
+    }
+
+    /// How many more tokens fit into `max_length`.
+    pub fn remaining(&self, max_length: usize) -> usize {
+        max_length.saturating_sub(self.len())
+    }
+
+    /// One logprob a token with 0.0 filler, or `None` if none were ever recorded.
+    pub fn logprobs(&self) -> Option<Vec<f32>> {
+        matches!(self.logprobs, Logprobs::Recorded(_)).then(|| self.columns.logprobs())
+    }
+
+    /// What the logprobs are, if the policy said so.
+    pub fn logprob_kind(&self) -> Option<&str> {
+        match &self.logprobs {
+            Logprobs::Recorded(kind) => kind.as_deref(),
+            Logprobs::Undecided | Logprobs::Absent => None,
+        }
+    }
+
+    /// Where this came from: what was noted, and what the trajectory knows by itself, which wins.
+    pub fn provenance(&self) -> Map<String, Value> {
+        let mut provenance = self.notes.clone();
+        provenance.insert("library_version".into(), env!("CARGO_PKG_VERSION").into());
+        if let Some(kind) = self.logprob_kind() {
+            provenance.insert("logprob_kind".into(), kind.into());
+        }
+        provenance
+    }
+
+    /// The conversation as JSON text.
+    pub fn messages_json(&self) -> Result<String> {
+        Ok("[]".into())
+    }
+
+    /// The tools as JSON text.
+    pub fn tools_json(&self) -> Result<String> {
+        Ok("null".into())
+    }
+
+    /// The message that the next sampled token belongs to.
+    fn next_message(&self) -> i32 {
+        self.turns.last().map_or(-1, |turn| turn.message)
+    }
+
+    fn refuse(&self, operation: &str) -> Error {
+        let reason = match self.stage {
+            Stage::Superseded => "a later fragment goes on from here; use the trajectory that observe returned",
+            _ => "this trajectory is finished; fork before the last observation to go on from there",
+        };
+        Error::trajectory(format!("{operation}: {reason}"))
+    }
+}

@@ -1,0 +1,114 @@
+"""Returns, advantages, and tokens that several rows share."""
+
+import numpy as np
+import pytest
+
+import tokentape as tt
+
+
+def played(*rewards, **options):
+    trajectories = []
+    for reward in rewards:
+        trajectory = tt.Trajectory.from_prompt([1, 2], **options)
+        trajectory.act([3, 4])
+        trajectory.reward = reward
+        trajectories.append(trajectory)
+    return trajectories
+
+
+@pytest.mark.parametrize(
+    ("how", "options", "expected"),
+    [
+        ("grpo", {}, [0.7071067811865476, -0.7071067811865476]),
+        ("grpo", {"ddof": 0}, [1.0, -1.0]),
+        ("grpo", {"ddof": 0, "eps": 0.5}, [0.5, -0.5]),
+        ("dr_grpo", {}, [0.5, -0.5]),
+        ("rloo", {}, [1.0, -1.0]),
+        (lambda returns: returns * 2, {}, [2.0, 0.0]),
+    ],
+)
+def test_estimators_by_hand(how, options, expected):
+    group = tt.Group(played(1.0, 0.0), id="a").with_advantages(how, **options)
+    assert group.advantages == pytest.approx(expected, abs=1e-12)
+    assert group.zero_variance is False
+
+
+def test_a_rollout_of_three_rows_counts_once():
+    parts = played(1.0)
+    parts += [played(1.0, rollout=parts[0])[0] for _ in range(2)]
+    group = tt.Group([*parts, *played(0.0)], id="p0").with_advantages("dr_grpo")
+    assert (group.rollouts, group.trajectories, len(group)) == (2, 4, 4)
+    assert group.returns.tolist() == [1.0, 0.0]
+    assert group.advantages.tolist() == [0.5, -0.5]
+
+
+@pytest.mark.parametrize("rewards", [[1.0] * 4, [0.3], [0.1] * 3])
+@pytest.mark.parametrize("how", ["grpo", "dr_grpo", "rloo"])
+def test_equal_returns_teach_nothing(rewards, how):
+    group = tt.Group(played(*rewards)).with_advantages(how)
+    assert group.advantages.tolist() == [0.0] * len(rewards)
+    assert group.zero_variance is True
+
+
+def test_turn_rewards_add_up_unless_the_trajectory_has_its_own():
+    trajectory = tt.Trajectory.from_prompt([1])
+    for reward in (0.25, 0.5):
+        trajectory.act([2]).reward = reward
+        trajectory.append([3])
+    assert tt.Group([trajectory]).returns.tolist() == [0.75]
+    trajectory.reward = 2.0
+    assert tt.Group([trajectory]).returns.tolist() == [2.0]
+
+
+def test_a_missing_reward_is_named():
+    trajectories = played(1.0, None)
+    group = tt.Group(trajectories, id="item-7")
+    with pytest.raises(tt.TrajectoryError, match=f"group 'item-7': trajectory '{trajectories[1].id}' has no reward"):
+        group.with_advantages()
+    with pytest.raises(tt.TrajectoryError, match=r"turn 0 of trajectory .* has no reward; per_turn"):
+        group.with_advantages(per_turn=True)
+
+
+def test_agents_share_the_reward_and_are_compared_by_name():
+    trajectories = []
+    for reward in (1.0, 0.0):
+        player = played(reward)[0]
+        judge = tt.Trajectory.from_prompt([9], rollout=player, agent="judge")
+        judge.act([8])
+        trajectories += [player, judge]
+    trajectories[1].reward = 5.0
+    group = tt.Group(trajectories).with_advantages("dr_grpo")
+    assert group.rollouts == 2
+    assert group.returns.tolist() == [1.0, 5.0, 0.0, 0.0]
+    assert group.advantages.tolist() == [0.5, 2.5, -0.5, -2.5]
+
+
+def test_bad_groups():
+    with pytest.raises(tt.TrajectoryError, match="no trajectories"):
+        tt.Group([])
+    one = played(1.0)[0]
+    with pytest.raises(tt.TrajectoryError, match="given twice"):
+        tt.Group([one, one])
+    group = tt.Group([one])
+    with pytest.raises(tt.ArgumentError, match="'gae' is none of"):
+        group.with_advantages("gae")
+    with pytest.raises(tt.ArgumentError, match="share_credit: 'max'"):
+        group.with_advantages(share_credit="max")
+    with pytest.raises(tt.TrajectoryError, match="2 advantages for 1 returns"):
+        group.with_advantages(lambda _: [1.0, 2.0])
+    with pytest.raises(tt.TrajectoryError, match="NaN is not a finite"):
+        group.with_advantages(lambda _: [np.nan])
+    with pytest.raises(ZeroDivisionError):
+        group.with_advantages(lambda _: 1 / 0)
+    with pytest.raises(TypeError):
+        tt.Group([3])
+
+
+def test_a_group_is_a_snapshot():
+    trajectory = played(1.0)[0]
+    group = tt.Group([trajectory])
+    trajectory.append([5])
+    assert group[0].token_ids.tolist() == [1, 2, 3, 4]
+    assert [row.id for row in group] == [trajectory.id]
+    with pytest.raises(IndexError):
+        group[1]
