@@ -21,6 +21,7 @@ pub mod message;
 pub mod row;
 // Floor 2
 pub mod template;
+pub mod tokenizer;
 // Floor 6
 pub mod trajectory;
 // Floor 7

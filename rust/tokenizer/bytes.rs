@@ -1,0 +1,71 @@
+//! From the spelling of a vocabulary entry to the bytes it stands for.
+
+use std::collections::HashMap;
+
+use tokenizers::DecoderWrapper;
+
+use super::reference::Reference;
+
+/// How a vocabulary spells bytes.
+#[derive(Debug)]
+pub(super) enum TokenBytes {
+    /// One letter a byte (GPT-2's alphabet).
+    Alphabet(HashMap<char, u8>),
+    /// Plain text, `▁` for a space, `<0x0A>` for a single byte.
+    Fallback,
+    /// Plain text.
+    Plain,
+}
+
+impl TokenBytes {
+    /// The spelling that the tokenizer's decoder undoes.
+    pub(super) fn of(reference: &Reference) -> Self {
+        match reference.decoder() {
+            Some(decoder) if names_byte_level(decoder) => Self::Alphabet(letters().collect()),
+            Some(DecoderWrapper::Sequence(_) | DecoderWrapper::Metaspace(_) | DecoderWrapper::ByteFallback(_)) => {
+                Self::Fallback
+            }
+            _ => Self::Plain,
+        }
+    }
+
+    /// The bytes of an entry.
+    pub(super) fn decode(&self, token: &str) -> Vec<u8> {
+        match self {
+            Self::Alphabet(bytes) => alphabet(bytes, token),
+            Self::Fallback => {
+                single_byte(token).map_or_else(|| token.replace('▁', " ").into_bytes(), |byte| vec![byte])
+            }
+            Self::Plain => token.as_bytes().to_vec(),
+        }
+    }
+}
+
+/// GPT-2's alphabet: a printable Latin-1 byte is its own letter, the others take the letters from U+0100 on, in order.
+fn letters() -> impl Iterator<Item = (char, u8)> {
+    let printable = |byte: u8| matches!(byte, b'!'..=b'~' | 0xA1..=0xAC | 0xAE..=0xFF);
+    let mut others = '\u{100}'..;
+    (0..=u8::MAX).filter_map(move |byte| {
+        let letter = if printable(byte) { Some(char::from(byte)) } else { others.next() };
+        letter.map(|letter| (letter, byte))
+    })
+}
+
+fn names_byte_level(decoder: &DecoderWrapper) -> bool {
+    match decoder {
+        DecoderWrapper::ByteLevel(_) => true,
+        DecoderWrapper::Sequence(sequence) => sequence.get_decoders().iter().any(names_byte_level),
+        _ => false,
+    }
+}
+
+/// An entry with a letter outside the alphabet stands for its own text.
+fn alphabet(bytes: &HashMap<char, u8>, token: &str) -> Vec<u8> {
+    let decoded: Option<Vec<u8>> = token.chars().map(|letter| bytes.get(&letter).copied()).collect();
+    decoded.unwrap_or_else(|| token.as_bytes().to_vec())
+}
+
+fn single_byte(token: &str) -> Option<u8> {
+    let digits = token.strip_prefix("<0x")?.strip_suffix('>')?;
+    (digits.len() == 2).then(|| u8::from_str_radix(digits, 16).ok()).flatten()
+}

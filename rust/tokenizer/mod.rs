@@ -1,0 +1,179 @@
+//! Text to ids and back, exactly as the tokenizer's own library does it.
+//!
+//! *Invariant*: ids equal those of the `tokenizers` library for the same `tokenizer.json` with
+//! `add_special_tokens=False`, for every text; or an error is raised. Chat templates print their own special tokens, so
+//! none is ever added here.
+
+mod added;
+mod bytes;
+mod reference;
+
+use std::ops::Range;
+
+use sha2::{Digest, Sha256};
+
+pub use self::added::AddedToken;
+use self::bytes::TokenBytes;
+use self::reference::Reference;
+use crate::{Error, ErrorKind, Result, TokenId};
+
+/// The ids of a text, and where each token begins in it.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Encoded {
+    /// The ids.
+    pub ids: Vec<TokenId>,
+    /// For each token, the byte of the text where it begins. A token that begins inside a character has the
+    /// character's first byte.
+    pub starts: Vec<u32>,
+}
+
+/// A tokenizer, shared freely between threads.
+#[derive(Debug)]
+pub struct Tokenizer {
+    reference: Reference,
+    bytes: TokenBytes,
+    added: Vec<AddedToken>,
+    sha256: String,
+}
+
+impl Tokenizer {
+    /// Reads the content of a `tokenizer.json`.
+    pub fn from_json(json: &[u8]) -> Result<Self> {
+        let reference = Reference::from_json(json)?;
+        let added = added::from_json(json)?;
+        let bytes = TokenBytes::of(&reference);
+        Ok(Self { reference, bytes, added, sha256: format!("{:x}", Sha256::digest(json)) })
+    }
+
+    /// The ids of a text.
+    pub fn encode(&self, text: &str) -> Result<Vec<TokenId>> {
+        self.reference.encode(text)
+    }
+
+    /// The ids of a text, with the byte where each begins.
+    pub fn encode_with_offsets(&self, text: &str) -> Result<Encoded> {
+        self.reference.encode_with_offsets(text)
+    }
+
+    /// The ids of a text in which an added token counts only where it lies wholly inside one of the `literal` ranges
+    /// of bytes (sorted, disjoint); every other match is encoded as plain text.
+    pub fn encode_guarded(&self, text: &str, literal: &[Range<u32>]) -> Result<Encoded> {
+        self.reference.encode_guarded(text, literal, &self.added)
+    }
+
+    /// The text of ids: bytes that are no UTF-8 become U+FFFD.
+    pub fn decode(&self, token_ids: &[TokenId], skip_special_tokens: bool) -> Result<String> {
+        if let Some(index) = token_ids.iter().position(|id| self.token(*id).is_none()) {
+            return Err(Error::new(
+                ErrorKind::Tokenizer,
+                format!(
+                    "token {index}: the tokenizer has no token with the id {}; it has ids from 0 to {}",
+                    token_ids[index],
+                    self.vocab_size() - 1
+                ),
+            ));
+        }
+        self.reference.decode(token_ids, skip_special_tokens)
+    }
+
+    /// The bytes that a token stands for, which need not be whole characters.
+    pub fn token_bytes(&self, id: TokenId) -> Option<Vec<u8>> {
+        let token = self.token(id)?;
+        let added = self.added.iter().any(|added| added.id == id);
+        Some(if added { token.into_bytes() } else { self.bytes.decode(&token) })
+    }
+
+    /// The token with an id, as the vocabulary spells it.
+    pub fn token(&self, id: TokenId) -> Option<String> {
+        self.reference.token(id)
+    }
+
+    /// The id of a token, as the vocabulary spells it.
+    pub fn id_of(&self, token: &str) -> Option<TokenId> {
+        self.reference.id_of(token)
+    }
+
+    /// One more than the largest id, added tokens included.
+    pub fn vocab_size(&self) -> usize {
+        self.reference.vocab_size()
+    }
+
+    /// The added tokens, special ones among them, by id.
+    pub fn added_tokens(&self) -> &[AddedToken] {
+        &self.added
+    }
+
+    /// The SHA-256 of the `tokenizer.json`, in hexadecimal digits.
+    pub fn sha256(&self) -> &str {
+        &self.sha256
+    }
+
+    /// The `tokenizer.json` that makes this tokenizer again.
+    pub fn to_json(&self) -> Result<String> {
+        self.reference.to_json()
+    }
+}
+
+/// A [`ErrorKind::Tokenizer`] error.
+pub(crate) fn failure(message: impl Into<String>) -> Error {
+    Error::new(ErrorKind::Tokenizer, message)
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+
+    /// A byte-level tokenizer without merges: one token a byte, and two added tokens.
+    pub(crate) fn byte_level() -> Tokenizer {
+        let alphabet = tokenizers::pre_tokenizers::byte_level::ByteLevel::alphabet();
+        let mut letters: Vec<char> = alphabet.into_iter().collect();
+        letters.sort_unstable();
+        let vocab: serde_json::Map<String, serde_json::Value> =
+            letters.iter().enumerate().map(|(id, letter)| (letter.to_string(), id.into())).collect();
+        let added = |id: u32, content: &str, special: bool| {
+            serde_json::json!({"id": id, "content": content, "single_word": false, "lstrip": false, "rstrip": false,
+                "normalized": false, "special": special})
+        };
+        let level = serde_json::json!({"type": "ByteLevel", "add_prefix_space": false, "trim_offsets": false,
+            "use_regex": true});
+        let json = serde_json::json!({"version": "1.0", "truncation": null, "padding": null,
+            "added_tokens": [added(256, "<|end|>", true), added(257, "<think>", false)], "normalizer": null,
+            "pre_tokenizer": level, "post_processor": level, "decoder": level,
+            "model": {"type": "BPE", "vocab": vocab, "merges": []}});
+        Tokenizer::from_json(json.to_string().as_bytes()).unwrap()
+    }
+
+    #[test]
+    fn added_tokens_count_only_in_literal_text() {
+        let tokenizer = byte_level();
+        let text = "a<|end|><think>b<|end|>";
+        let all = tokenizer.encode_with_offsets(text).unwrap();
+        assert_eq!(all.starts, [0, 1, 8, 15, 16]);
+        let guarded = tokenizer.encode_guarded(text, &[1..8]).unwrap();
+        assert_eq!(guarded.ids[..2], all.ids[..2]);
+        assert_eq!(guarded.ids.len(), 2 + "<think>b<|end|>".len());
+        assert_eq!(guarded.starts.last(), Some(&(text.len() as u32 - 1)));
+        assert_eq!(tokenizer.decode(&guarded.ids, false).unwrap(), text);
+    }
+
+    #[test]
+    fn an_unknown_id_is_refused_by_place() {
+        let error = byte_level().decode(&[0, 999], false).unwrap_err();
+        assert!(error.message().starts_with("token 1: "), "{error}");
+    }
+
+    #[test]
+    fn tokens_give_their_bytes() {
+        let tokenizer = byte_level();
+        let ids = tokenizer.encode("é<think>").unwrap();
+        let bytes: Vec<u8> = ids.iter().flat_map(|id| tokenizer.token_bytes(*id).unwrap()).collect();
+        assert_eq!(bytes, "é<think>".as_bytes());
+    }
+
+    #[test]
+    fn a_broken_file_is_an_error() {
+        for json in ["", "{", "[]", r#"{"model": {"type": "Nonsense"}}"#] {
+            assert_eq!(Tokenizer::from_json(json.as_bytes()).unwrap_err().kind(), ErrorKind::Tokenizer);
+        }
+    }
+}

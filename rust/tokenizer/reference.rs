@@ -1,0 +1,122 @@
+//! The reference path: the `tokenizers` library itself, for every model type.
+
+use std::ops::Range;
+use std::sync::OnceLock;
+
+use tokenizers::{AddedVocabulary, DecoderWrapper, Tokenizer as Library};
+
+use super::{AddedToken, Encoded, failure};
+use crate::{Result, TokenId};
+
+/// The library's tokenizer as loaded, and the same without added tokens.
+#[derive(Debug)]
+pub(super) struct Reference {
+    library: Library,
+    vocab_size: usize,
+    /// Made when a guarded text is first encoded: most users never need it.
+    plain: OnceLock<Library>,
+}
+
+impl Reference {
+    pub(super) fn from_json(json: &[u8]) -> Result<Self> {
+        let mut library = Library::from_bytes(json).map_err(|error| {
+            failure(format!(
+                "tokenizer.json: {error}; the file is truncated, or of a kind the tokenizers library does not know"
+            ))
+        })?;
+        // What these three do to the ids (special tokens, cuts, padding) never happens here, and the first of them
+        // would move offsets.
+        library.with_post_processor(None::<tokenizers::PostProcessorWrapper>);
+        library.with_padding(None);
+        library.with_truncation(None).map_err(library_error)?;
+        let largest = library.get_vocab(true).into_values().max();
+        let vocab_size = largest.map_or(0, |id| id as usize + 1);
+        Ok(Self { library, vocab_size, plain: OnceLock::new() })
+    }
+
+    pub(super) fn encode(&self, text: &str) -> Result<Vec<TokenId>> {
+        let encoding = self.library.encode_fast(text, false).map_err(library_error)?;
+        Ok(to_ids(encoding.get_ids()))
+    }
+
+    pub(super) fn encode_with_offsets(&self, text: &str) -> Result<Encoded> {
+        encode_with_offsets(&self.library, text)
+    }
+
+    /// Keeps the added tokens that lie in literal text, and encodes what is between them as plain text.
+    pub(super) fn encode_guarded(&self, text: &str, literal: &[Range<u32>], added: &[AddedToken]) -> Result<Encoded> {
+        let encoding = self.library.encode(text, false).map_err(library_error)?;
+        let is_added = |id: u32| added.binary_search_by_key(&(id as TokenId), |token| token.id).is_ok();
+        let mut out = Encoded::default();
+        let mut done = 0;
+        for (&id, &(start, end)) in encoding.get_ids().iter().zip(encoding.get_offsets()) {
+            if is_added(id) && inside(literal, start as u32..end as u32) {
+                self.encode_plain(text, done..start, &mut out)?;
+                out.ids.push(id as TokenId);
+                out.starts.push(start as u32);
+                done = end;
+            }
+        }
+        self.encode_plain(text, done..text.len(), &mut out)?;
+        Ok(out)
+    }
+
+    fn encode_plain(&self, text: &str, range: Range<usize>, out: &mut Encoded) -> Result<()> {
+        if range.is_empty() {
+            return Ok(());
+        }
+        let plain = self.plain.get_or_init(|| {
+            let mut plain = self.library.clone();
+            plain.with_added_vocabulary(AddedVocabulary::new());
+            plain
+        });
+        let piece = encode_with_offsets(plain, &text[range.clone()])?;
+        out.ids.extend(piece.ids);
+        out.starts.extend(piece.starts.iter().map(|start| start + range.start as u32));
+        Ok(())
+    }
+
+    pub(super) fn decode(&self, token_ids: &[TokenId], skip_special_tokens: bool) -> Result<String> {
+        let ids: Vec<u32> = token_ids.iter().map(|id| *id as u32).collect();
+        self.library.decode(&ids, skip_special_tokens).map_err(library_error)
+    }
+
+    pub(super) fn token(&self, id: TokenId) -> Option<String> {
+        self.library.id_to_token(u32::try_from(id).ok()?)
+    }
+
+    pub(super) fn id_of(&self, token: &str) -> Option<TokenId> {
+        self.library.token_to_id(token).map(|id| id as TokenId)
+    }
+
+    pub(super) fn vocab_size(&self) -> usize {
+        self.vocab_size
+    }
+
+    pub(super) fn decoder(&self) -> Option<&DecoderWrapper> {
+        self.library.get_decoder()
+    }
+
+    pub(super) fn to_json(&self) -> Result<String> {
+        self.library.to_string(false).map_err(library_error)
+    }
+}
+
+fn encode_with_offsets(library: &Library, text: &str) -> Result<Encoded> {
+    let encoding = library.encode(text, false).map_err(library_error)?;
+    let starts = encoding.get_offsets().iter().map(|offset| offset.0 as u32).collect();
+    Ok(Encoded { ids: to_ids(encoding.get_ids()), starts })
+}
+
+fn to_ids(ids: &[u32]) -> Vec<TokenId> {
+    ids.iter().map(|id| *id as TokenId).collect()
+}
+
+fn inside(literal: &[Range<u32>], range: Range<u32>) -> bool {
+    let after = literal.partition_point(|piece| piece.start <= range.start);
+    after > 0 && range.end <= literal[after - 1].end
+}
+
+fn library_error(error: impl std::fmt::Display) -> crate::Error {
+    failure(format!("tokenizer: {error}"))
+}
