@@ -26,6 +26,8 @@ pub mod tokenizer;
 pub mod trajectory;
 // Floor 7
 pub mod group;
+// Floor 8
+pub mod arrow;
 
 pub use error::{Error, ErrorKind, Result};
 

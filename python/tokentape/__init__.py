@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from tokentape._core import Group, Trajectory, Turn, __version__
+from tokentape.batch import Batch, Row, RunWriter
 from tokentape.errors import (
     ArgumentError,
     BridgeError,
@@ -18,11 +19,14 @@ from tokentape.errors import (
 
 __all__ = [
     "ArgumentError",
+    "Batch",
     "BridgeError",
     "BudgetError",
     "Group",
     "PolicyError",
     "RenderError",
+    "Row",
+    "RunWriter",
     "SchemaError",
     "TemplateError",
     "TokenizerError",

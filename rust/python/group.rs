@@ -28,7 +28,6 @@ impl PyGroup {
     }
 
     /// The group, for other bindings.
-    #[expect(dead_code, reason = "the bindings of batches read it")]
     pub(super) fn group(&self) -> &Arc<Group> {
         &self.group
     }

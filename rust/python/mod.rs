@@ -1,10 +1,12 @@
 //! The Python extension module `tokentape._core`: a thin layer that converts, releases the GIL, and maps errors.
 
 mod arrays;
+mod batch;
 mod error;
 mod gil;
 mod group;
 mod json;
+mod rows;
 mod trajectory;
 
 /// The engine of tokentape.
@@ -12,6 +14,8 @@ mod trajectory;
 mod _core {
     use pyo3::prelude::*;
 
+    #[pymodule_export]
+    use super::batch::{Table, trajectories_schema};
     #[pymodule_export]
     use super::group::PyGroup;
     #[pymodule_export]

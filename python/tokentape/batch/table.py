@@ -1,0 +1,328 @@
+"""`Batch`: trajectories as an Arrow table, the contract between environments and trainers.
+
+*Invariant*: `Batch.read(path)` gives the rows and values that `batch.write(path)` was given.
+"""
+
+from __future__ import annotations
+
+import json
+import mmap
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tokentape import _core
+from tokentape.batch.files import atomic, expand
+from tokentape.errors import ArgumentError, SchemaError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+
+    import pyarrow as pa
+
+__all__ = ["Batch", "Row"]
+
+_JSON_COLUMNS = frozenset({"metrics", "messages", "tools", "provenance"})
+
+
+class Row:
+    """One row of a `Batch`; the columns of the contract are attributes.
+
+    Per-token columns are read-only numpy views of the Arrow buffers, or None where the list is null. `metrics`,
+    `messages`, `tools` and `provenance` are parsed from their JSON text. `turns` and `policy_versions` are lists of
+    dicts.
+
+    Example:
+        >>> row = Batch.from_rows([{"token_ids": [5, 6], "messages": '[{"role": "user"}]'}]).row(0)
+        >>> row.token_ids.tolist(), row.messages, row.logprobs
+        ([5, 6], [{'role': 'user'}], None)
+    """
+
+    __slots__ = ("_columns", "index")
+
+    def __init__(self, index: int, columns: Mapping[str, Any]) -> None:
+        self.index = index
+        self._columns = columns
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_"):
+            raise AttributeError(name)
+        try:
+            value = self._columns[name]
+        except KeyError:
+            raise AttributeError(f"the row has no column {name!r}; it has {', '.join(self._columns)}") from None
+        return json.loads(value) if name in _JSON_COLUMNS else value
+
+    def to_dict(self) -> dict[str, Any]:
+        """All columns, JSON texts as texts: what `Batch.from_rows` takes."""
+        return dict(self._columns)
+
+    def __len__(self) -> int:
+        return len(self._columns["token_ids"])
+
+    def __repr__(self) -> str:
+        return f"Row(index={self.index}, trajectory_id={self.trajectory_id!r}, tokens={len(self)})"
+
+
+class Batch:
+    """Trajectories as an Arrow table of the schema `tokentape.trajectories`, version 1.
+
+    A batch is immutable and shares its buffers with whatever it was made from. Any Arrow library reads it through the
+    PyCapsule interface without a copy: `pyarrow.table(batch)`, `polars.from_arrow(batch)`.
+
+    Example:
+        >>> batch = Batch.from_rows([{"token_ids": [1, 2, 3], "sampled_mask": [0, 1, 1], "reward": 1.0}])
+        >>> len(batch), batch.row(0).sampled_mask.tolist()
+        (1, [0, 1, 1])
+    """
+
+    __slots__ = ("_table",)
+
+    def __init__(self, table: _core.Table) -> None:
+        self._table = table
+
+    @classmethod
+    def from_groups(cls, groups: Iterable[_core.Group]) -> Batch:
+        """One row for each trajectory of each group, earlier fragments of a rollout included.
+
+        Raises:
+            TrajectoryError: A trajectory cannot be written, see `Group`.
+
+        Example:
+            >>> import tokentape as tt
+            >>> trajectory = tt.Trajectory.from_prompt([1, 2], vocab_size=10)
+            >>> _ = trajectory.act([3, 4], [-0.1, -0.2], finish_reason="stop")
+            >>> trajectory.reward = 1.0
+            >>> Batch.from_groups([tt.Group([trajectory])]).row(0).sampled_mask.tolist()
+            [0, 0, 1, 1]
+        """
+        return cls(_core.Table.from_groups(list(groups)))
+
+    @classmethod
+    def from_arrow(cls, data: Any, *, validate: bool = True) -> Batch:
+        """Any table of pyarrow, polars, nanoarrow, DuckDB or datasets that has the columns of the contract.
+
+        Values are not copied. List kinds, string kinds, item names and nullability may differ from the contract;
+        columns that it does not know are kept.
+
+        Args:
+            data: An object with `__arrow_c_stream__` or `__arrow_c_array__`.
+            validate: Whether every row is checked, see `validate`.
+
+        Raises:
+            SchemaError: A column is missing or of another type, a list holds a null, the table is of a newer version,
+                or a row breaks a rule.
+        """
+        if type(data).__module__.startswith("datasets."):
+            data = data.with_format("arrow")[:]  # honours the index that select and shuffle leave beside the table
+        return cls(_core.Table.from_arrow(data, validate=validate))
+
+    @classmethod
+    def from_rows(cls, rows: Iterable[Mapping[str, Any]], *, validate: bool = True) -> Batch:
+        """Rows as mappings with the column names of the contract; only `token_ids` is required.
+
+        Args:
+            rows: Per-token columns as numpy arrays or sequences; texts as texts. A missing `sampled_mask` is 0, a
+                missing `loss_mask` equals `sampled_mask`, a missing `message_index` is -1.
+            validate: Whether every row is checked, see `validate`.
+
+        Raises:
+            SchemaError: A value cannot be read, or a row breaks a rule.
+        """
+        return cls(_core.Table.from_rows(rows, validate=validate))
+
+    @classmethod
+    def concat(cls, batches: Iterable[Batch]) -> Batch:
+        """The rows of all batches, in order; buffers are shared, a column that one lacks is null there."""
+        return cls(_core.Table.concat([batch._table for batch in batches]))
+
+    @classmethod
+    def read(cls, path: str | os.PathLike[str], *, validate: bool = True) -> Batch:
+        """Reads a file, a run folder or all files of a glob.
+
+        Uncompressed Arrow files are mapped into memory, so that a run may be larger than memory.
+
+        Args:
+            path: `.arrow` or `.parquet`, a folder `NAME.tape/`, or a glob.
+            validate: Whether every row is checked; that reads the whole file once.
+
+        Raises:
+            FileNotFoundError: Nothing is there.
+            SchemaError: A file is cut short, of a newer schema version, or another table.
+        """
+        return cls.concat([_read_one(file, validate=validate) for file in expand(path)])
+
+    def write(self, path: str | os.PathLike[str], *, compression: str | None = None) -> None:
+        """Writes the batch as one file; a reader sees the whole file or none.
+
+        Args:
+            path: `.arrow` for Arrow IPC, `.parquet` for Parquet.
+            compression: For Arrow IPC None (so that readers map it without a copy), "lz4" or "zstd"; for Parquet any
+                codec of pyarrow, "zstd" if None.
+
+        Raises:
+            ArgumentError: The extension is another.
+            OSError: The disk is full, the folder is missing, or the like; an older file is left as it was.
+        """
+        target = Path(path)
+        if target.suffix not in {".arrow", ".parquet"}:
+            raise ArgumentError(f"cannot tell the format of {target.name!r}: use the extension .arrow or .parquet")
+        with atomic(target) as temporary:
+            if target.suffix == ".parquet":
+                self._write_parquet(temporary, compression or "zstd")
+            elif compression:
+                self._write_compressed(temporary, compression)
+            else:
+                self._table.write_file(temporary)
+
+    def _write_parquet(self, path: Path, compression: str) -> None:
+        import pyarrow.parquet as pq  # noqa: PLC0415
+
+        pq.write_table(self.to_pyarrow(), path, compression=compression)
+
+    def _write_compressed(self, path: Path, compression: str) -> None:
+        import pyarrow as pa  # noqa: PLC0415
+
+        table = self.to_pyarrow()
+        options = pa.ipc.IpcWriteOptions(compression=compression)
+        with pa.ipc.new_file(path, table.schema, options=options) as file:
+            file.write_table(table)
+
+    def to_pyarrow(self) -> pa.Table:
+        """The batch as a `pyarrow.Table` that shares its buffers."""
+        import pyarrow as pa  # noqa: PLC0415
+
+        return pa.table(self)
+
+    def validate(self) -> None:
+        """Checks every row against the contract, in parallel, at the speed of memory.
+
+        Per-token columns have the length of `token_ids`; ids are not negative; masks are 0 or 1; weights and
+        advantages are finite; logprobs of sampled tokens are finite and not above zero; turns follow one another
+        inside the row; `policy_versions` covers exactly the sampled tokens; JSON columns parse.
+
+        Raises:
+            SchemaError: Names the first row that breaks a rule, the column and the token.
+        """
+        self._table.validate()
+
+    def filter(self, keep: Any) -> Batch:
+        """The rows for which `keep` is true, copied into compact buffers.
+
+        Args:
+            keep: A boolean array with one value per row, or a function of a `Row`.
+        """
+        if callable(keep):
+            predicate: Callable[[Row], Any] = keep
+            keep = [bool(predicate(row)) for row in self.rows()]
+        return Batch(self._table.filter(np.ascontiguousarray(keep, dtype=bool)))
+
+    def take(self, rows: Sequence[int] | np.ndarray[Any, Any]) -> Batch:
+        """The given rows in the given order, copied."""
+        return Batch(self._table.take([int(row) for row in rows]))
+
+    def sample(self, count: int, *, seed: int) -> Batch:
+        """`count` rows drawn without replacement, in their order; the same seed draws the same rows."""
+        if not 0 <= count <= len(self):
+            raise ArgumentError(f"cannot draw {count} of {len(self)} rows")
+        drawn = np.random.default_rng(seed).choice(len(self), size=count, replace=False)
+        return self.take(np.sort(drawn))
+
+    def split(self, count: int) -> list[Batch]:
+        """`count` parts of neighbouring rows, as equal in length as possible; buffers are shared."""
+        if count < 1:
+            raise ArgumentError(f"cannot split into {count} parts")
+        bounds = [len(self) * part // count for part in range(count + 1)]
+        return [self[start:end] for start, end in zip(bounds, bounds[1:], strict=False)]
+
+    def row(self, index: int) -> Row:
+        """One row; negative indices count from the end."""
+        if not -len(self) <= index < len(self):
+            raise IndexError(f"row {index} is out of range: the batch has {len(self)} rows")
+        index %= len(self)
+        return Row(index, self._table.row(index))
+
+    def rows(self) -> Iterator[Row]:
+        """All rows in order."""
+        return (Row(index, self._table.row(index)) for index in range(len(self)))
+
+    @property
+    def tokens(self) -> int:
+        """The number of tokens of all rows."""
+        return self._table.tokens()
+
+    @property
+    def column_names(self) -> list[str]:
+        """The columns: those of the contract in order, then others."""
+        return self._table.column_names
+
+    def __getitem__(self, rows: slice) -> Batch:
+        """Neighbouring rows, sharing the buffers; for one row use `row`."""
+        start, stop, step = rows.indices(len(self))
+        if step != 1:
+            raise ArgumentError("a batch is sliced with step 1: use take for another order")
+        return Batch(self._table.slice(start, max(0, stop - start)))
+
+    def __len__(self) -> int:
+        return len(self._table)
+
+    def __repr__(self) -> str:
+        return f"Batch({len(self):,} rows, {self.tokens:,} tokens)"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickles through Arrow IPC: compact, also for a slice of something large."""
+        return _from_stream, (self._table.to_stream(),)
+
+    def __arrow_c_schema__(self) -> object:
+        return self._table.__arrow_c_schema__()
+
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
+        return self._table.__arrow_c_stream__(requested_schema)
+
+    def __arrow_c_array__(self, requested_schema: object | None = None) -> tuple[object, object]:
+        """The rows as one struct array; copies where the batch holds several record batches."""
+        return self._table.__arrow_c_array__(requested_schema)
+
+
+def _from_stream(stream: bytes) -> Batch:
+    return Batch(_core.Table.from_stream(stream))
+
+
+def _read_one(file: Path, *, validate: bool) -> Batch:
+    try:
+        if file.suffix == ".parquet":
+            return _read_parquet(file, validate=validate)
+        return _read_ipc(file, validate=validate)
+    except SchemaError as error:
+        raise SchemaError(f"{file}: {error}") from error.__cause__
+
+
+def _read_ipc(file: Path, *, validate: bool) -> Batch:
+    with file.open("rb") as handle:
+        if os.fstat(handle.fileno()).st_size == 0:
+            raise SchemaError("the file is empty: writing it was cut short")
+        table = _core.Table.from_file(mmap.mmap(handle.fileno(), 0, access=mmap.ACCESS_READ), validate=validate)
+    if table is not None:
+        return Batch(table)
+    import pyarrow as pa  # noqa: PLC0415
+
+    with pa.OSFile(str(file)) as source:
+        return Batch.from_arrow(_pyarrow(lambda: pa.ipc.open_file(source).read_all()), validate=validate)
+
+
+def _read_parquet(file: Path, *, validate: bool) -> Batch:
+    import pyarrow.parquet as pq  # noqa: PLC0415
+
+    return Batch.from_arrow(_pyarrow(lambda: pq.read_table(file)), validate=validate)
+
+
+def _pyarrow(read: Callable[[], pa.Table]) -> pa.Table:
+    """Runs a reader of pyarrow; what it refuses is a damaged file."""
+    import pyarrow as pa  # noqa: PLC0415
+
+    try:
+        return read()
+    except (pa.ArrowException, OSError, ValueError) as error:
+        raise SchemaError(f"the file is cut short or damaged: {error}") from error

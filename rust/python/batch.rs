@@ -1,0 +1,203 @@
+//! `_core.Table`: the rows of a [`Batch`] as Python sees them.
+
+use std::fs::File;
+use std::sync::Arc;
+
+use arrow_array::{ArrayRef, RecordBatch, StructArray};
+use arrow_schema::{ArrowError, Field, FieldRef, Schema};
+use pyo3::exceptions::PyOSError;
+use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyCapsule, PyDict, PyTuple};
+use pyo3_arrow::buffer::PyArrowBuffer;
+use pyo3_arrow::ffi::{ArrayIterator, to_array_pycapsules, to_schema_pycapsule, to_stream_pycapsule};
+use pyo3_arrow::input::AnyRecordBatch;
+
+use super::error::to_python;
+use super::gil::detached;
+use super::group::PyGroup;
+use super::rows::{row_from, row_into};
+use crate::arrow::{Batch, Damage, schema};
+use crate::row::Row;
+use crate::{Error, Result};
+
+/// A table `tokentape.trajectories`.
+#[pyclass(frozen, module = "tokentape._core")]
+pub(super) struct Table(pub(super) Batch);
+
+#[pymethods]
+impl Table {
+    #[staticmethod]
+    #[pyo3(signature = (data, *, validate))]
+    fn from_arrow(py: Python<'_>, data: &Bound<'_, PyAny>, validate: bool) -> PyResult<Self> {
+        let (found, batches) = import(py, data)?;
+        let batch = detached(py, || checked(Batch::from_record_batches(&found, &batches)?, validate))?;
+        Ok(Self(batch))
+    }
+
+    #[staticmethod]
+    #[pyo3(signature = (rows, *, validate))]
+    fn from_rows(py: Python<'_>, rows: &Bound<'_, PyAny>, validate: bool) -> PyResult<Self> {
+        let rows: Vec<Row> =
+            rows.try_iter()?.enumerate().map(|(i, row)| row_from(i, &row?)).collect::<PyResult<_>>()?;
+        Ok(Self(detached(py, || checked(Batch::from_rows(&rows)?, validate))?))
+    }
+
+    #[staticmethod]
+    fn from_groups(py: Python<'_>, groups: Vec<PyRef<'_, PyGroup>>) -> PyResult<Self> {
+        let groups: Vec<_> = groups.iter().map(|group| group.group().clone()).collect();
+        let rows = || groups.iter().map(|group| group.rows()).collect::<Result<Vec<_>>>();
+        Ok(Self(detached(py, || Batch::from_rows(&rows()?.concat()))?))
+    }
+
+    #[staticmethod]
+    fn from_stream(py: Python<'_>, stream: PyArrowBuffer) -> PyResult<Self> {
+        Ok(Self(detached(py, || Batch::from_stream(stream.into_inner()))?))
+    }
+
+    #[staticmethod]
+    #[pyo3(signature = (file, *, validate))]
+    fn from_file(py: Python<'_>, file: PyArrowBuffer, validate: bool) -> PyResult<Option<Self>> {
+        let read = || match Batch::from_file(file.as_ref()) {
+            Ok(batch) => checked(batch, validate).map(Some),
+            Err(Damage::Compressed) => Ok(None),
+            Err(Damage::Refused(error)) => Err(error),
+        };
+        Ok(detached(py, read)?.map(Self))
+    }
+
+    #[staticmethod]
+    fn concat(py: Python<'_>, parts: Vec<PyRef<'_, Self>>) -> PyResult<Self> {
+        let parts: Vec<Batch> = parts.iter().map(|part| part.0.clone()).collect();
+        Ok(Self(detached(py, || Batch::concat(&parts))?))
+    }
+
+    fn write_file(&self, py: Python<'_>, path: std::path::PathBuf) -> PyResult<()> {
+        let written = py.detach(|| self.0.write_file(File::create(path)?));
+        written.map_err(|error| write_error(py, error))
+    }
+
+    fn to_stream<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
+        let mut bytes = Vec::new();
+        py.detach(|| self.0.write_stream(&mut bytes)).map_err(|error| write_error(py, error))?;
+        Ok(PyBytes::new(py, &bytes))
+    }
+
+    fn validate(&self, py: Python<'_>) -> PyResult<()> {
+        detached(py, || self.0.validate())
+    }
+
+    fn filter(&self, py: Python<'_>, keep: numpy::PyReadonlyArray1<'_, bool>) -> PyResult<Self> {
+        let keep = keep.as_slice()?;
+        Ok(Self(detached(py, || self.0.filter(keep))?))
+    }
+
+    fn take(&self, py: Python<'_>, rows: Vec<usize>) -> PyResult<Self> {
+        Ok(Self(detached(py, || self.0.take(&rows))?))
+    }
+
+    fn slice(&self, start: usize, length: usize) -> Self {
+        Self(self.0.slice(start, length))
+    }
+
+    fn combined(&self, py: Python<'_>) -> PyResult<Self> {
+        Ok(Self(detached(py, || self.0.combined())?))
+    }
+
+    fn row<'py>(&self, py: Python<'py>, index: usize) -> PyResult<Bound<'py, PyDict>> {
+        let (batch, local) = self.0.locate(index).map_err(|error| to_python(py, &error))?;
+        row_into(py, &self.0.record_batches()[batch], local)
+    }
+
+    fn tokens(&self, py: Python<'_>) -> PyResult<usize> {
+        detached(py, || self.0.tokens())
+    }
+
+    #[getter]
+    fn column_names(&self) -> Vec<&str> {
+        self.0.schema().fields().iter().map(|field| field.name().as_str()).collect()
+    }
+
+    fn __len__(&self) -> usize {
+        self.0.len()
+    }
+
+    fn __arrow_c_schema__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyCapsule>> {
+        Ok(to_schema_pycapsule(py, self.0.schema().as_ref())?)
+    }
+
+    #[pyo3(signature = (requested_schema=None))]
+    fn __arrow_c_stream__<'py>(
+        &self,
+        py: Python<'py>,
+        requested_schema: Option<Bound<'py, PyCapsule>>,
+    ) -> PyResult<Bound<'py, PyCapsule>> {
+        let arrays: Vec<_> = self.0.record_batches().iter().map(|batch| Ok(struct_array(batch))).collect();
+        let reader = Box::new(ArrayIterator::new(arrays, struct_field(self.0.schema())));
+        Ok(to_stream_pycapsule(py, reader, requested_schema)?)
+    }
+
+    #[pyo3(signature = (requested_schema=None))]
+    fn __arrow_c_array__<'py>(
+        &self,
+        py: Python<'py>,
+        requested_schema: Option<Bound<'py, PyCapsule>>,
+    ) -> PyResult<Bound<'py, PyTuple>> {
+        let combined = detached(py, || self.0.combined())?;
+        let [batch] = combined.record_batches() else {
+            let error = Error::schema("the batch has more values than one Arrow array holds: use __arrow_c_stream__");
+            return Err(to_python(py, &error));
+        };
+        Ok(to_array_pycapsules(py, struct_field(self.0.schema()), &struct_array(batch), requested_schema)?)
+    }
+}
+
+/// The schema of `tokentape.trajectories`, as a capsule of the Arrow C data interface.
+#[pyfunction]
+pub(super) fn trajectories_schema(py: Python<'_>) -> PyResult<Bound<'_, PyCapsule>> {
+    Ok(to_schema_pycapsule(py, schema::trajectories().as_ref())?)
+}
+
+/// A record batch as an array of structs, as the C data interface carries it.
+pub(super) fn struct_array(batch: &RecordBatch) -> ArrayRef {
+    Arc::new(StructArray::from(batch.clone()))
+}
+
+/// The field of [`struct_array`], with the metadata of the schema.
+pub(super) fn struct_field(schema: &Schema) -> FieldRef {
+    Arc::new(Field::new_struct("", schema.fields().clone(), false).with_metadata(schema.metadata().clone()))
+}
+
+fn checked(batch: Batch, validate: bool) -> Result<Batch> {
+    if validate {
+        batch.validate()?;
+    }
+    Ok(batch)
+}
+
+/// The schema and record batches of any object of the Arrow PyCapsule interface.
+fn import(py: Python<'_>, data: &Bound<'_, PyAny>) -> PyResult<(Schema, Vec<RecordBatch>)> {
+    let refused = |error: &PyErr| {
+        let kind = data.get_type().name().map_or_else(|_| String::from("object"), |name| name.to_string());
+        let error = Error::schema(format!(
+            "cannot read a table from {kind}: {}; pass a table or record batch of pyarrow, polars, nanoarrow, duckdb \
+             or any object with __arrow_c_stream__ or __arrow_c_array__",
+            error.value(py)
+        ));
+        to_python(py, &error)
+    };
+    let reader = data.extract::<AnyRecordBatch>().and_then(AnyRecordBatch::into_reader).map_err(|e| refused(&e))?;
+    let schema = reader.schema().as_ref().clone();
+    // The producer of the stream may be Python code: it is drained with the GIL held.
+    let batches = reader.collect::<std::result::Result<Vec<_>, ArrowError>>();
+    let batches =
+        batches.map_err(|error| to_python(py, &Error::schema(format!("the Arrow stream failed: {error}"))))?;
+    Ok((schema, batches))
+}
+
+fn write_error(py: Python<'_>, error: ArrowError) -> PyErr {
+    match error {
+        ArrowError::IoError(_, error) => error.into(),
+        ArrowError::ExternalError(error) => PyOSError::new_err(error.to_string()),
+        error => to_python(py, &Error::schema(format!("the table cannot be written: {error}"))),
+    }
+}
