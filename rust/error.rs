@@ -76,6 +76,13 @@ impl Error {
         self
     }
 
+    /// The same error, with the place it happened in before the message.
+    #[must_use]
+    pub fn within(mut self, place: &str) -> Self {
+        self.0.message = format!("{place}: {}", self.0.message);
+        self
+    }
+
     /// The part of the library that refuses.
     pub fn kind(&self) -> ErrorKind {
         self.0.kind

@@ -22,6 +22,10 @@ pub mod row;
 // Floor 2
 pub mod template;
 pub mod tokenizer;
+// Floor 3
+pub mod mask;
+// Floor 4
+pub mod render;
 // Floor 6
 pub mod trajectory;
 // Floor 7

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from tokentape._core import Group, Trajectory, Turn, __version__
+from tokentape._core import AssistantSpans, Group, Rendered, Seam, Span, Trajectory, Turn, __version__
 from tokentape.batch import Batch, Row, RunWriter
+from tokentape.chat import Chat
 from tokentape.errors import (
     ArgumentError,
     BridgeError,
@@ -19,15 +20,20 @@ from tokentape.errors import (
 
 __all__ = [
     "ArgumentError",
+    "AssistantSpans",
     "Batch",
     "BridgeError",
     "BudgetError",
+    "Chat",
     "Group",
     "PolicyError",
     "RenderError",
+    "Rendered",
     "Row",
     "RunWriter",
     "SchemaError",
+    "Seam",
+    "Span",
     "TemplateError",
     "TokenizerError",
     "TokentapeError",

@@ -3,13 +3,348 @@
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from mmap import mmap
 from os import PathLike
-from typing import Any, Final, Literal, TypeAlias, final
+from datetime import datetime
+from typing import Any, Final, Literal, Self, TypeAlias, final
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 __version__: Final[str]
 build_profile: Final[str]
+
+class Chat:
+    """The engine beneath `tokentape.Chat`, which says where its parts come from."""
+
+    def __new__(
+        cls,
+        tokenizer: bytes,
+        templates: str | dict[str, str] | None,
+        special_tokens: dict[str, Any],
+        stops: list[tuple[int | str, str]],
+    ) -> Self: ...
+    def render(
+        self,
+        messages: Any,
+        *,
+        tools: Any = None,
+        documents: Any = None,
+        add_generation_prompt: bool = False,
+        continue_final_message: bool | str = False,
+        now: datetime | None = None,
+        control_tokens: Literal["all", "template"] = "all",
+        trusted_roles: Iterable[str] = (),
+        seams: Literal["parity", "rollout"] = "parity",
+        chat_template: str | None = None,
+        template_kwargs: Mapping[str, Any] | None = None,
+        **kwargs: Any,
+    ) -> Rendered:
+        """Renders and encodes a conversation, as transformers' `apply_chat_template` does it.
+
+        Args:
+            messages: A sequence of messages: dicts, pydantic models or dataclasses with `role`, `content` and whatever
+                the template reads; or the same as JSON text or bytes.
+            tools: Tools the policy may call: functions, JSON schemas, or JSON text.
+            documents: Documents for retrieval templates.
+            add_generation_prompt: Whether to end with the header of a new assistant message.
+            continue_final_message: Leave the final message open so that a policy continues it: its content, or the field
+                of this name.
+            now: The moment that `strftime_now` reads; by default the local time, as in transformers.
+            control_tokens: `"all"`: every added token counts, wherever its text comes from, as in transformers.
+                `"template"`: only those the template wrote; text from messages, tools and documents cannot become one.
+            trusted_roles: With `control_tokens="template"`, roles whose text may hold control tokens all the same.
+            seams: `"parity"`: the text is encoded whole. `"rollout"`: it is cut where a policy begins and stops to sample,
+                so that no token spans a prompt and a completion.
+            chat_template: The name of a template, where the model has several.
+            template_kwargs: Further variables of the template, for names that this function uses itself.
+            **kwargs: Further variables of the template, such as `enable_thinking=False`. One that the template never
+                reads gives a warning.
+
+        Raises:
+            RenderError: The conversation is empty, there is no template, or the template refuses the conversation; `kind`
+                names the exception class of transformers, `line` the line of the template.
+            ArgumentError: An option has none of its values.
+
+        Example:
+            >>> chat.render([{"role": "user", "content": "Hi"}], add_generation_prompt=True).text
+            '<user>Hi<end><assistant>'
+        """
+
+    def render_batch(
+        self,
+        conversations: Iterable[Any],
+        *,
+        tools: Any = None,
+        documents: Any = None,
+        add_generation_prompt: bool = False,
+        continue_final_message: bool | str = False,
+        now: datetime | None = None,
+        control_tokens: Literal["all", "template"] = "all",
+        trusted_roles: Iterable[str] = (),
+        seams: Literal["parity", "rollout"] = "parity",
+        chat_template: str | None = None,
+        template_kwargs: Mapping[str, Any] | None = None,
+        **kwargs: Any,
+    ) -> list[Rendered]:
+        """Renders many conversations in parallel, without the GIL, all with the same options.
+
+        Args:
+            conversations: Sequences of messages.
+            tools: See `render`, as for all that follow.
+            documents: See `render`.
+            add_generation_prompt: See `render`.
+            continue_final_message: See `render`.
+            now: See `render`.
+            control_tokens: See `render`.
+            trusted_roles: See `render`.
+            seams: See `render`.
+            chat_template: See `render`.
+            template_kwargs: See `render`.
+            **kwargs: See `render`.
+
+        Raises:
+            RenderError: A conversation cannot be rendered; the message says which.
+        """
+
+    def encode(self, text: str) -> NDArray[np.int32]:
+        """The token ids of a text. No special tokens are put around it; those in the text count.
+
+        Raises:
+            TokenizerError: The text cannot be encoded.
+        """
+
+    def encode_batch(self, texts: Sequence[str]) -> list[NDArray[np.int32]]:
+        """The token ids of many texts, in parallel, without the GIL.
+
+        Raises:
+            TokenizerError: A text cannot be encoded; the message says which.
+        """
+
+    def decode(self, token_ids: ArrayLike, *, skip_special_tokens: bool = False) -> str:
+        """The text of token ids. Bytes that are no UTF-8 become U+FFFD.
+
+        Args:
+            token_ids: One sequence of ids.
+            skip_special_tokens: Whether to leave special tokens out.
+
+        Raises:
+            TokenizerError: An id is outside the vocabulary.
+        """
+
+    def token_bytes(self, token_id: int) -> bytes:
+        """The bytes that a token stands for, which need not be whole characters.
+
+        Raises:
+            ArgumentError: The id is outside the vocabulary.
+        """
+
+    def token_id(self, text: str) -> int | None:
+        """The id of a token by its spelling in the vocabulary, or None."""
+
+    @property
+    def vocab_size(self) -> int:
+        """One more than the largest id, added tokens included."""
+
+    @property
+    def stop_token_ids(self) -> list[int]:
+        """The ids that end a turn, sorted.
+
+        The end-of-sequence ids of the generation config and of the tokenizer, and what the template writes at the end of
+        a plain assistant turn.
+        """
+
+    @property
+    def stop_tokens(self) -> list[tuple[int, str, list[str]]]:
+        """The same ids with their text and what names them.
+
+        The sources are `"argument"`, `"generation_config"`, `"tokenizer"` and `"template"`.
+        """
+
+    @property
+    def special_tokens(self) -> dict[str, Any]:
+        """The variables that every template sees, such as `bos_token`."""
+
+    @property
+    def templates(self) -> dict[str, str]:
+        """The sources of the templates by name; the only template of a model is called `default`."""
+
+    def _parts(self) -> tuple[bytes, str | dict[str, str] | None, dict[str, Any], list[tuple[int, str]]]: ...
+
+@final
+class Rendered:
+    """A rendered and encoded conversation.
+
+    Arrays are read-only and have one value a token. A token belongs to the author of its first byte. Offsets count code
+    points of `text`.
+
+    Example:
+        >>> rendered = chat.render([{"role": "user", "content": "Hi"}, {"role": "assistant", "content": "Yo"}])
+        >>> rendered.message_index.tolist()
+        [0, 0, 0, 0, 1, 1, 1, 1]
+        >>> rendered.assistant_spans
+        [AssistantSpans(message=1, spans=[(24, 31)], flags=[])]
+    """
+
+    @property
+    def text(self) -> str:
+        """The text, equal to `apply_chat_template(tokenize=False)`."""
+
+    @property
+    def token_ids(self) -> NDArray[np.int32]:
+        """The ids; with the default options equal to `apply_chat_template(tokenize=True)`."""
+
+    @property
+    def token_starts(self) -> NDArray[np.int32]:
+        """The place in the text where each token begins."""
+
+    @property
+    def message_index(self) -> NDArray[np.int32]:
+        """Per token, the message whose value or scaffold it is; -1 for frame, tools and documents."""
+
+    @property
+    def is_content(self) -> NDArray[np.bool_]:
+        """Per token, whether a field of a message wrote it, its role aside, and not the template."""
+
+    @property
+    def assistant_spans(self) -> list[AssistantSpans]:
+        """For each assistant message, what a policy would have sampled."""
+
+    @property
+    def assistant_mask(self) -> NDArray[np.bool_]:
+        """The same per token.
+
+        With `{% generation %}` tags in the template it is the mask of transformers: every token that overlaps a range.
+        """
+
+    @property
+    def spans(self) -> list[Span]:
+        """Runs of authors that partition the text."""
+
+    @property
+    def generation_spans(self) -> list[tuple[int, int]]:
+        """The `{% generation %}` ranges of the text, as transformers gives them."""
+
+    @property
+    def seams(self) -> list[Seam]:
+        """Where ids differ between the whole text and the text cut where a policy begins and stops to sample."""
+
+    def loss_mask(
+        self,
+        *,
+        turns: Literal["all", "last"] | Sequence[int] = "all",
+        roles: Sequence[str] = ("assistant",),
+        missing: Literal["error", "skip"] = "error",
+    ) -> NDArray[np.bool_]:
+        """Per token, whether training uses it: a choice.
+
+        Args:
+            turns: All messages of the roles, the last of them, or messages by index (negative: from the end).
+            roles: Of assistant messages counts what a policy would have sampled, of others the text of their fields.
+            missing: What to do about an assistant message of which that cannot be told: refuse, or leave it out.
+
+        Raises:
+            ArgumentError: There is no such message, or `missing` is `"error"` and the message names those it cannot tell.
+        """
+
+    def explain(self, token: int) -> str:
+        """Says in words where a token comes from: who wrote it, for which message, and whether a policy sampled it.
+
+        Args:
+            token: The position of the token; negative: from the end.
+
+        Raises:
+            ArgumentError: There is no such token.
+        """
+
+    def __len__(self) -> int:
+        """The number of tokens."""
+
+    @staticmethod
+    def _from_bytes(state: bytes) -> Rendered: ...
+
+@final
+class Span:
+    """A run of text with one author: `text[start:end]`."""
+
+    @property
+    def start(self) -> int:
+        """The first code point."""
+
+    @property
+    def end(self) -> int:
+        """One past the last code point."""
+
+    @property
+    def kind(self) -> Literal["value", "scaffold", "frame"]:
+        """Who wrote it.
+
+        `"value"`: copied from a message, the tools or the documents. `"scaffold"`: the template, while it handled a
+        message. `"frame"`: the template, while it handled none.
+        """
+
+    @property
+    def message(self) -> int:
+        """The message of a value or scaffold; -1 for frame, tools and documents."""
+
+    @property
+    def field(self) -> str | None:
+        """The field a value was copied from; `"tools"` or `"documents"` for those."""
+
+    @property
+    def role(self) -> str | None:
+        """The role of the message."""
+
+    def __eq__(self, other: object, /) -> bool: ...
+    def __hash__(self) -> int: ...
+
+@final
+class AssistantSpans:
+    """What a policy would have sampled of one assistant message.
+
+    Flags: `no_value`, `turn_end_by_shape` and `header_not_in_prompt` change nothing for training. With
+    `prompt_not_aligned`, `prompt_raises` and `no_header` the policy saw another prompt than this text shows. With
+    `no_turn_end` the text shows no stop token. `interrupted`: another message is printed inside. Without spans:
+    `prefill`, `not_rendered`, `undetermined`.
+    """
+
+    @property
+    def message(self) -> int:
+        """The message."""
+
+    @property
+    def spans(self) -> list[tuple[int, int]]:
+        """Ranges of the text in code points: none, one, or two."""
+
+    @property
+    def flags(self) -> list[str]:
+        """What there is to say about them, sorted by name."""
+
+    def __eq__(self, other: object, /) -> bool: ...
+
+@final
+class Seam:
+    """A stretch of text that is encoded otherwise when the text is cut where a policy begins and stops to sample."""
+
+    @property
+    def message(self) -> int:
+        """The assistant message whose sampling begins or ends there."""
+
+    @property
+    def start(self) -> int:
+        """The first code point."""
+
+    @property
+    def end(self) -> int:
+        """One past the last code point."""
+
+    @property
+    def parity_ids(self) -> list[int]:
+        """The ids where the text is encoded whole."""
+
+    @property
+    def rollout_ids(self) -> list[int]:
+        """The ids where it is cut."""
+
+    def __eq__(self, other: object, /) -> bool: ...
 
 @final
 class Trajectory:

@@ -2,11 +2,15 @@
 
 mod arrays;
 mod batch;
+mod chat;
+mod convert;
 mod error;
 mod gil;
 mod group;
 mod json;
+mod rendered;
 mod rows;
+mod span;
 mod trajectory;
 
 /// The engine of tokentape.
@@ -17,7 +21,13 @@ mod _core {
     #[pymodule_export]
     use super::batch::{Table, trajectories_schema};
     #[pymodule_export]
+    use super::chat::PyChat;
+    #[pymodule_export]
     use super::group::PyGroup;
+    #[pymodule_export]
+    use super::rendered::PyRendered;
+    #[pymodule_export]
+    use super::span::{PyAssistantSpans, PySeam, PySpan};
     #[pymodule_export]
     use super::trajectory::{PyTrajectory, PyTurn};
 

@@ -56,6 +56,11 @@ pub struct RenderOptions {
 pub struct FieldNames(pub(super) Vec<Arc<str>>);
 
 impl FieldNames {
+    /// Names, in the order of their [`Field`] numbers.
+    pub fn new(names: Vec<Arc<str>>) -> Self {
+        Self(names)
+    }
+
     /// The name of a field.
     pub fn name(&self, field: Field) -> &str {
         self.0.get(field.0 as usize).map_or("", |name| name)

@@ -1,0 +1,158 @@
+"""A chat template with a tokenizer: messages to text, token ids, and the author of every token.
+
+*Invariant*: text and ids equal those of transformers 5.24's `apply_chat_template` for the same input, or an error of the
+same class is raised (`RenderError.kind` names it).
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any, TypeAlias, cast
+
+from tokentape import _core, loading
+from tokentape.errors import ArgumentError
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+__all__ = ["Chat"]
+
+TemplateSource: TypeAlias = "str | Mapping[str, str] | None"
+
+
+class Chat(_core.Chat):
+    """A chat template with a tokenizer.
+
+    It is immutable, shared freely between threads, and pickles with everything it is made of.
+
+    Args:
+        tokenizer: The content of a `tokenizer.json` (text or bytes), or a live tokenizer object.
+        template: The Jinja source of the chat template, or several by name; by default that of a live tokenizer.
+            Without one, everything but rendering works.
+        special_tokens: Variables that the template sees, such as `{"eos_token": "<|im_end|>"}`; they go before those of
+            a live tokenizer.
+        stop_tokens: Further tokens that end a turn, as ids or texts.
+
+    Raises:
+        TokenizerError: The tokenizer cannot be read.
+        TemplateError: The template does not compile; the error names line and column.
+        ArgumentError: A stop token is no token of this tokenizer.
+
+    Example:
+        >>> import tokentape as tt
+        >>> from tokenizers import Tokenizer, models, pre_tokenizers, decoders
+        >>> vocabulary = {character: id for id, character in enumerate(sorted(pre_tokenizers.ByteLevel.alphabet()))}
+        >>> tokenizer = Tokenizer(models.BPE(vocabulary, []))
+        >>> tokenizer.pre_tokenizer, tokenizer.decoder = pre_tokenizers.ByteLevel(False), decoders.ByteLevel()
+        >>> _ = tokenizer.add_special_tokens(["<user>", "<assistant>", "<end>"])
+        >>> source = "{% for m in messages %}<{{ m.role }}>{{ m.content }}<end>{% endfor %}"
+        >>> chat = tt.Chat(tokenizer, source, special_tokens={"eos_token": "<end>"})
+        >>> rendered = chat.render([{"role": "user", "content": "Hi"}, {"role": "assistant", "content": "Yo"}])
+        >>> rendered.text
+        '<user>Hi<end><assistant>Yo<end>'
+        >>> chat.decode(rendered.token_ids[rendered.assistant_mask])
+        'Yo<end>'
+    """
+
+    def __new__(
+        cls,
+        tokenizer: object,
+        template: TemplateSource = None,
+        *,
+        special_tokens: Mapping[str, Any] | None = None,
+        stop_tokens: Iterable[int | str] = (),
+    ) -> Self:
+        """A chat from its parts: see the class."""
+        if isinstance(tokenizer, str | bytes | bytearray | memoryview):
+            content = tokenizer.encode() if isinstance(tokenizer, str) else bytes(tokenizer)
+            parts = loading.Parts(content)
+        else:
+            parts = loading.from_live(tokenizer)
+        return cls._make(parts, template, special_tokens, stop_tokens)
+
+    @classmethod
+    def _make(
+        cls,
+        parts: loading.Parts,
+        template: TemplateSource = None,
+        special_tokens: Mapping[str, Any] | None = None,
+        stop_tokens: Iterable[int | str] = (),
+    ) -> Self:
+        """A chat from what was found, with what the caller wants otherwise."""
+        if isinstance(stop_tokens, str):
+            raise ArgumentError(f"stop_tokens is one text: give a sequence, such as [{stop_tokens!r}]")
+        source = parts.template if template is None else template
+        templates = dict(source) if isinstance(source, Mapping) else source
+        tokens = {**parts.special_tokens, **(special_tokens or {})}
+        stops = [*parts.stop_tokens, *((token, "argument") for token in stop_tokens)]
+        if eos := loading.special_token_text((special_tokens or {}).get("eos_token")):
+            stops.append((eos, "tokenizer"))
+        return super().__new__(cls, loading.tokenizer_json(parts), templates, tokens, stops)
+
+    @classmethod
+    def from_pretrained(
+        cls,
+        name: str | os.PathLike[str],
+        *,
+        template: TemplateSource = None,
+        special_tokens: Mapping[str, Any] | None = None,
+        stop_tokens: Iterable[int | str] = (),
+        revision: str | None = None,
+    ) -> Self:
+        """A chat from a model folder or, with the extra `hub`, from a hub id.
+
+        Args:
+            name: A folder that holds `tokenizer.json` and the files beside it, or a hub id `owner/name`. A name that could
+                be a local path never becomes a network call: whatever has another form than `owner/name`, and whatever
+                stands in a folder that exists, is a path.
+            template: Another chat template than the model's.
+            special_tokens: Variables that go before the model's special tokens.
+            stop_tokens: Further tokens that end a turn, as ids or texts.
+            revision: The branch, tag or commit of a hub id.
+
+        Raises:
+            ArgumentError: There is no such folder; the message says what is there.
+            TokenizerError: The folder holds no readable tokenizer.
+            TemplateError: The template does not compile.
+
+        Example:
+            >>> import tokentape as tt
+            >>> tt.Chat.from_pretrained("./no/such/model")
+            Traceback (most recent call last):
+                ...
+            tokentape.errors.ArgumentError: no such model folder: 'no/such/model'. ...
+        """
+        return cls._make(loading.from_pretrained(name, revision=revision), template, special_tokens, stop_tokens)
+
+    @classmethod
+    def from_tokenizer(
+        cls,
+        tokenizer: object,
+        *,
+        template: TemplateSource = None,
+        special_tokens: Mapping[str, Any] | None = None,
+        stop_tokens: Iterable[int | str] = (),
+    ) -> Self:
+        """A chat from a live tokenizer object, as it was loaded and changed.
+
+        Args:
+            tokenizer: A fast tokenizer or a processor of transformers, or a `tokenizers.Tokenizer`.
+            template: Another chat template than the object's.
+            special_tokens: Variables that go before the object's special tokens.
+            stop_tokens: Further tokens that end a turn, as ids or texts.
+
+        Raises:
+            ArgumentError: The object is no tokenizer that can be read.
+            TemplateError: The template does not compile.
+        """
+        return cls._make(loading.from_live(tokenizer), template, special_tokens, stop_tokens)
+
+    def __reduce__(self) -> tuple[Any, tuple[Any, ...]]:
+        """Pickles the content of the files, not their paths."""
+        return _restore, (type(self), *self._parts())
+
+
+def _restore(cls: type[Chat], *parts: Any) -> Chat:
+    """A chat from what was pickled."""
+    return cast("Chat", _core.Chat.__new__(cls, *parts))

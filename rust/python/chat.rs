@@ -1,0 +1,342 @@
+//! `Chat`: a chat template with a tokenizer.
+
+use std::collections::BTreeMap;
+use std::ffi::CString;
+use std::sync::Arc;
+
+use numpy::PyArray1;
+use pyo3::exceptions::PyUserWarning;
+use pyo3::prelude::*;
+use pyo3::pybacked::{PyBackedBytes, PyBackedStr};
+use pyo3::types::{PyBytes, PyDict, PyString};
+
+use super::arrays::{self, frozen};
+use super::convert;
+use super::error::to_python;
+use super::gil::detached;
+use super::rendered::{PyRendered, choice};
+use crate::message::{Conversation, Data};
+use crate::render::{
+    ControlTokens, RenderSettings, Renderer, Seams, StopSource, StopToken, Templates, unread_argument,
+};
+use crate::template::{Clock, ContinueFinalMessage, Template};
+use crate::tokenizer::Tokenizer;
+use crate::{Error, Result, TokenId};
+
+/// The Python face of a [`Renderer`]; `tokentape.Chat` adds where its parts come from.
+#[pyclass(frozen, subclass, name = "Chat", module = "tokentape._core")]
+pub(super) struct PyChat {
+    renderer: Renderer,
+}
+
+impl PyChat {
+    /// The engine, for other classes that render with it.
+    #[expect(dead_code, reason = "trajectories start from a chat")]
+    pub(super) fn renderer(&self) -> &Renderer {
+        &self.renderer
+    }
+}
+
+/// Chat templates as Python gives them: none, one, or several by name.
+#[derive(FromPyObject, IntoPyObject)]
+enum Sources {
+    One(String),
+    Named(BTreeMap<String, String>),
+}
+
+/// A stop token as Python gives it.
+#[derive(FromPyObject)]
+enum Stop {
+    Id(TokenId),
+    Text(String),
+}
+
+#[pymethods]
+impl PyChat {
+    #[new]
+    #[pyo3(signature = (tokenizer, templates, special_tokens, stops))]
+    fn new(
+        py: Python<'_>,
+        tokenizer: PyBackedBytes,
+        templates: Option<Sources>,
+        special_tokens: &Bound<'_, PyDict>,
+        stops: Vec<(Stop, String)>,
+    ) -> PyResult<Self> {
+        let special_tokens = named_data(special_tokens)?;
+        let renderer = detached(py, move || {
+            let tokenizer = Tokenizer::from_json(&tokenizer)?;
+            let stops = stops.into_iter().map(|(stop, source)| stop_token(&tokenizer, stop, &source));
+            let stops = stops.filter_map(Result::transpose).collect::<Result<Vec<_>>>()?;
+            Ok(Renderer::new(tokenizer, &compile(templates)?, special_tokens.into(), stops))
+        })?;
+        Ok(Self { renderer })
+    }
+
+    #[pyo3(signature = (messages, **options), text_signature = "(self, messages, *, tools=None, documents=None, add_generation_prompt=False, continue_final_message=False, now=None, control_tokens='all', trusted_roles=(), seams='parity', chat_template=None, template_kwargs=None, **kwargs)")]
+    fn render(
+        &self,
+        py: Python<'_>,
+        messages: &Bound<'_, PyAny>,
+        options: Option<&Bound<'_, PyDict>>,
+    ) -> PyResult<PyRendered> {
+        let options = Options::read(py, options)?;
+        let conversation = options.conversation(messages)?;
+        self.warn_unread(py, &conversation, &options.settings)?;
+        detached(py, || self.renderer.render(&conversation, &options.settings)).map(PyRendered::new)
+    }
+
+    #[pyo3(signature = (conversations, **options), text_signature = "(self, conversations, *, tools=None, documents=None, add_generation_prompt=False, continue_final_message=False, now=None, control_tokens='all', trusted_roles=(), seams='parity', chat_template=None, template_kwargs=None, **kwargs)")]
+    fn render_batch(
+        &self,
+        py: Python<'_>,
+        conversations: &Bound<'_, PyAny>,
+        options: Option<&Bound<'_, PyDict>>,
+    ) -> PyResult<Vec<PyRendered>> {
+        let options = Options::read(py, options)?;
+        let converted: PyResult<Vec<_>> =
+            conversations.try_iter()?.map(|messages| options.conversation(&messages?)).collect();
+        let converted = converted?;
+        if let Some(conversation) = converted.first() {
+            self.warn_unread(py, conversation, &options.settings)?;
+        }
+        let rendered = detached(py, || self.renderer.render_batch(&converted, &options.settings))?;
+        Ok(rendered.into_iter().map(PyRendered::new).collect())
+    }
+
+    fn encode<'py>(&self, py: Python<'py>, text: &str) -> PyResult<Bound<'py, PyArray1<TokenId>>> {
+        Ok(frozen(py, detached(py, || self.renderer.tokenizer().encode(text))?))
+    }
+
+    fn encode_batch<'py>(
+        &self,
+        py: Python<'py>,
+        texts: Vec<PyBackedStr>,
+    ) -> PyResult<Vec<Bound<'py, PyArray1<TokenId>>>> {
+        let encoded = detached(py, move || self.renderer.encode_batch(&texts))?;
+        Ok(encoded.into_iter().map(|ids| frozen(py, ids)).collect())
+    }
+
+    #[pyo3(signature = (token_ids, *, skip_special_tokens=false))]
+    fn decode(&self, py: Python<'_>, token_ids: &Bound<'_, PyAny>, skip_special_tokens: bool) -> PyResult<String> {
+        let ids = arrays::token_ids("decode", token_ids)?;
+        detached(py, || self.renderer.tokenizer().decode(&ids, skip_special_tokens))
+    }
+
+    fn token_bytes<'py>(&self, py: Python<'py>, token_id: TokenId) -> PyResult<Bound<'py, PyBytes>> {
+        let bytes = self.renderer.token_bytes(token_id).map_err(|error| to_python(py, &error))?;
+        Ok(PyBytes::new(py, &bytes))
+    }
+
+    fn token_id(&self, text: &str) -> Option<TokenId> {
+        self.renderer.tokenizer().id_of(text)
+    }
+
+    #[getter]
+    fn vocab_size(&self) -> usize {
+        self.renderer.tokenizer().vocab_size()
+    }
+
+    #[getter]
+    fn stop_token_ids(&self, py: Python<'_>) -> PyResult<Vec<TokenId>> {
+        detached(py, || Ok(self.renderer.stop_tokens().iter().map(|stop| stop.id).collect()))
+    }
+
+    #[getter]
+    fn stop_tokens(&self, py: Python<'_>) -> PyResult<Vec<(TokenId, String, Vec<&'static str>)>> {
+        let names = |stop: &StopToken| stop.sources.iter().map(|source| source.name()).collect();
+        let entry = |stop: &StopToken| (stop.id, (*stop.text).to_owned(), names(stop));
+        detached(py, || Ok(self.renderer.stop_tokens().iter().map(entry).collect()))
+    }
+
+    #[getter]
+    fn special_tokens<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let tokens = PyDict::new(py);
+        for (name, value) in self.renderer.special_tokens().iter() {
+            tokens.set_item(&**name, convert::to_py(py, value)?)?;
+        }
+        Ok(tokens)
+    }
+
+    #[getter]
+    fn templates<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let templates = PyDict::new(py);
+        for (name, masker) in self.renderer.templates().entries() {
+            templates.set_item(&**name, masker.template().source())?;
+        }
+        Ok(templates)
+    }
+
+    fn __repr__(&self) -> String {
+        self.renderer.describe()
+    }
+
+    /// The arguments of the constructor, for pickling.
+    fn _parts<'py>(&self, py: Python<'py>) -> PyResult<Parts<'py>> {
+        let json = detached(py, || self.renderer.tokenizer().to_json())?;
+        let templates = self.renderer.templates();
+        let mut named = templates
+            .entries()
+            .iter()
+            .map(|(name, masker)| ((**name).to_owned(), masker.template().source().to_owned()));
+        let templates = if templates.are_named() {
+            Some(Sources::Named(named.collect()))
+        } else {
+            named.next().map(|(_, source)| Sources::One(source))
+        };
+        let given = self.renderer.given_stops().iter();
+        let stops = given.map(|stop| (stop.id, stop.sources.first().map_or("argument", |source| source.name())));
+        Ok((PyBytes::new(py, json.as_bytes()), templates, self.special_tokens(py)?, stops.collect()))
+    }
+}
+
+type Parts<'py> = (Bound<'py, PyBytes>, Option<Sources>, Bound<'py, PyDict>, Vec<(TokenId, &'static str)>);
+
+impl PyChat {
+    /// Warns of template arguments that the template never reads: most are misspelt.
+    fn warn_unread(&self, py: Python<'_>, conversation: &Conversation, settings: &RenderSettings) -> PyResult<()> {
+        if conversation.arguments.is_empty() {
+            return Ok(());
+        }
+        let Ok(template) = self.renderer.template(conversation, settings) else { return Ok(()) };
+        for (name, _) in &conversation.arguments {
+            if let Some(warning) = unread_argument(name, template.source()) {
+                let category = py.get_type::<PyUserWarning>();
+                PyErr::warn(py, &category, &CString::new(warning)?, 1)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The keyword arguments of `render`.
+struct Options<'py> {
+    settings: RenderSettings,
+    tools: Option<Bound<'py, PyAny>>,
+    documents: Option<Bound<'py, PyAny>>,
+    arguments: Vec<(Arc<str>, Data)>,
+}
+
+impl<'py> Options<'py> {
+    fn read(py: Python<'py>, given: Option<&Bound<'py, PyDict>>) -> PyResult<Self> {
+        let settings = RenderSettings::default();
+        let mut options = Self { settings, tools: None, documents: None, arguments: Vec::new() };
+        for (name, value) in given.into_iter().flatten() {
+            options.set(py, name.extract()?, value)?;
+        }
+        Ok(options)
+    }
+
+    fn set(&mut self, py: Python<'py>, name: &str, value: Bound<'py, PyAny>) -> PyResult<()> {
+        let settings = &mut self.settings;
+        match name {
+            "tools" => self.tools = Some(value).filter(|value| !value.is_none()),
+            "documents" => self.documents = Some(value).filter(|value| !value.is_none()),
+            "add_generation_prompt" => settings.options.add_generation_prompt = value.is_truthy()?,
+            "continue_final_message" => settings.options.continue_final_message = continued(&value)?,
+            "now" => settings.options.now = clock(&value)?,
+            "control_tokens" => {
+                let known = [("all", ControlTokens::All), ("template", ControlTokens::Template)];
+                settings.control_tokens = choice(py, name, value.extract()?, &known)?;
+            }
+            "trusted_roles" => settings.trusted_roles = names(&value)?,
+            "seams" => {
+                let known = [("parity", Seams::Parity), ("rollout", Seams::Rollout)];
+                settings.seams = choice(py, name, value.extract()?, &known)?;
+            }
+            "chat_template" => settings.template = value.extract::<Option<String>>()?.map(Arc::from),
+            "template_kwargs" => {
+                for (name, value) in value.extract::<Option<Bound<'py, PyDict>>>()?.into_iter().flatten() {
+                    self.argument(name.extract()?, &value, false)?;
+                }
+            }
+            _ => self.argument(name, &value, true)?,
+        }
+        Ok(())
+    }
+
+    /// Adds a template argument; one given by name goes before one in `template_kwargs`.
+    fn argument(&mut self, name: &str, value: &Bound<'py, PyAny>, by_name: bool) -> PyResult<()> {
+        let value = convert::data(value)?;
+        match self.arguments.iter_mut().find(|(known, _)| **known == *name) {
+            Some(known) if by_name => known.1 = value,
+            Some(_) => {}
+            None => self.arguments.push((name.into(), value)),
+        }
+        Ok(())
+    }
+
+    fn conversation(&self, messages: &Bound<'py, PyAny>) -> PyResult<Conversation> {
+        convert::conversation(messages, self.tools.as_ref(), self.documents.as_ref(), self.arguments.clone())
+    }
+}
+
+/// True: the content is left open; a text: the field of that name.
+fn continued(value: &Bound<'_, PyAny>) -> PyResult<ContinueFinalMessage> {
+    if let Ok(field) = value.extract::<String>() {
+        return Ok(ContinueFinalMessage::Field(field.into()));
+    }
+    Ok(if value.is_truthy()? { ContinueFinalMessage::Content } else { ContinueFinalMessage::No })
+}
+
+/// The fields of a `datetime`, as they are.
+fn clock(value: &Bound<'_, PyAny>) -> PyResult<Option<Clock>> {
+    if value.is_none() {
+        return Ok(None);
+    }
+    let field = |name: &str| value.getattr(name)?.extract::<u32>();
+    let clock = (|| {
+        Ok(Clock {
+            year: field("year")? as i32,
+            month: field("month")?,
+            day: field("day")?,
+            hour: field("hour")?,
+            minute: field("minute")?,
+            second: field("second")?,
+            microsecond: field("microsecond")?,
+        })
+    })();
+    clock.map(Some).map_err(|_: PyErr| {
+        let given = value.get_type().name().map_or_else(|_| "an object".into(), |name| name.to_string());
+        to_python(
+            value.py(),
+            &Error::value(format!("now is a {given}: give a datetime.datetime, or None for the local time")),
+        )
+    })
+}
+
+fn names(value: &Bound<'_, PyAny>) -> PyResult<Arc<[Arc<str>]>> {
+    if value.is_instance_of::<PyString>() {
+        return Err(to_python(value.py(), &Error::value("trusted_roles is a text: give a sequence of role names")));
+    }
+    value.try_iter()?.map(|name| Ok(Arc::from(name?.extract::<String>()?))).collect()
+}
+
+fn named_data(tokens: &Bound<'_, PyDict>) -> PyResult<Vec<(Arc<str>, Data)>> {
+    tokens.iter().map(|(name, value)| Ok((Arc::from(name.extract::<String>()?), convert::data(&value)?))).collect()
+}
+
+fn compile(sources: Option<Sources>) -> Result<Templates> {
+    match sources {
+        None => Ok(Templates::none()),
+        Some(Sources::One(source)) => Template::compile(&source).map(Templates::one),
+        Some(Sources::Named(named)) => {
+            let compiled = named.into_iter().map(|(name, source)| Ok((name.into(), Template::compile(&source)?)));
+            Ok(Templates::named(compiled.collect::<Result<Vec<_>>>()?))
+        }
+    }
+}
+
+/// The stop token of an id or a text. A text that is no token of the tokenizer's configuration names nothing.
+fn stop_token(tokenizer: &Tokenizer, stop: Stop, source: &str) -> Result<Option<StopToken>> {
+    let source = StopSource::from_name(source).unwrap_or(StopSource::Argument);
+    let found = match &stop {
+        Stop::Id(id) => Some(*id).filter(|id| usize::try_from(*id).is_ok_and(|id| id < tokenizer.vocab_size())),
+        Stop::Text(text) => tokenizer.id_of(text),
+    };
+    match (found, stop) {
+        (Some(id), _) => Ok(Some(StopToken::new(tokenizer, id, source))),
+        (None, _) if source != StopSource::Argument => Ok(None),
+        (None, Stop::Id(id)) => Err(Error::value(format!("stop_tokens: the id {id} is outside the vocabulary"))),
+        (None, Stop::Text(text)) => Err(Error::value(format!("stop_tokens: {text:?} is no token of this tokenizer"))),
+    }
+}

@@ -1,0 +1,50 @@
+//! Template arguments that a template never reads: most are misspelt.
+
+/// A warning about an argument whose name the template's source never mentions, with the nearest names that it does.
+pub fn unread_argument(name: &str, source: &str) -> Option<String> {
+    if words(source).any(|word| word == name) {
+        return None;
+    }
+    let mut near: Vec<&str> = words(source).filter(|word| distance(name, word) <= name.len().div_ceil(4)).collect();
+    near.sort_unstable();
+    near.dedup();
+    let hint = if near.is_empty() { String::new() } else { format!("; it reads {}", near.join(", ")) };
+    Some(format!("the chat template never reads the argument {name:?}{hint}"))
+}
+
+fn words(source: &str) -> impl Iterator<Item = &str> {
+    source.split(|character: char| !character.is_alphanumeric() && character != '_').filter(|word| !word.is_empty())
+}
+
+/// How many characters must be inserted, removed or replaced to make one text the other.
+fn distance(one: &str, other: &str) -> usize {
+    let other: Vec<char> = other.chars().collect();
+    if one.chars().count().abs_diff(other.len()) > one.len() {
+        return usize::MAX;
+    }
+    let mut row: Vec<usize> = (0..=other.len()).collect();
+    for (above, character) in one.chars().enumerate() {
+        let mut corner = above;
+        row[0] = above + 1;
+        for (column, candidate) in other.iter().enumerate() {
+            let replaced = corner + usize::from(character != *candidate);
+            corner = row[column + 1];
+            row[column + 1] = replaced.min(corner + 1).min(row[column] + 1);
+        }
+    }
+    row.last().copied().unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn near_spellings_are_named() {
+        let source = "{% if enable_thinking is defined and enable_thinking %}x{% endif %}";
+        assert_eq!(unread_argument("enable_thinking", source), None);
+        let warning = unread_argument("enable_thinkin", source).unwrap();
+        assert!(warning.ends_with("it reads enable_thinking"), "{warning}");
+        assert!(!unread_argument("zzz", source).unwrap().contains("reads en"));
+    }
+}
