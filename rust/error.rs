@@ -39,12 +39,13 @@ struct Inner {
     message: String,
     class: Option<&'static str>,
     line: Option<u32>,
+    in_message: Option<u32>,
 }
 
 impl Error {
     /// An error of `kind` that says `message`: what, where, and what to do.
     pub fn new(kind: ErrorKind, message: impl Into<String>) -> Self {
-        Self(Box::new(Inner { kind, message: message.into(), class: None, line: None }))
+        Self(Box::new(Inner { kind, message: message.into(), class: None, line: None, in_message: None }))
     }
 
     /// A [`ErrorKind::Value`] error.
@@ -83,6 +84,13 @@ impl Error {
         self
     }
 
+    /// The same error, raised while message `index` (counted from 0) was handled; an inner index stays.
+    #[must_use]
+    pub fn in_message(mut self, index: u32) -> Self {
+        self.0.in_message.get_or_insert(index);
+        self
+    }
+
     /// The part of the library that refuses.
     pub fn kind(&self) -> ErrorKind {
         self.0.kind
@@ -102,11 +110,27 @@ impl Error {
     pub fn line(&self) -> Option<u32> {
         self.0.line
     }
+
+    /// The message at fault, counted from 0.
+    pub fn message_index(&self) -> Option<u32> {
+        self.0.in_message
+    }
 }
 
+/// The message, with the place in the template and the message of the conversation, where a rendering failed and the
+/// template did not speak itself (`raise_exception`, whose words reach the caller unchanged).
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0.message)
+        f.write_str(&self.0.message)?;
+        if self.0.kind != ErrorKind::Render || self.0.class == Some("TemplateError") {
+            return Ok(());
+        }
+        match (self.0.line, self.0.in_message) {
+            (Some(line), Some(message)) => write!(f, " (line {line} of the chat template, message {message})"),
+            (Some(line), None) => write!(f, " (line {line} of the chat template)"),
+            (None, Some(message)) => write!(f, " (message {message})"),
+            (None, None) => Ok(()),
+        }
     }
 }
 

@@ -4,16 +4,50 @@
 //! raises. Spans partition the text; changing the content of message *i* changes only bytes whose author is *i*, or whose
 //! value depends on it through the template's logic.
 
+mod access;
+mod arguments;
+mod ast;
+mod call;
+mod characters;
 mod clock;
+mod compare;
+mod continuation;
+mod dump;
+mod escape;
+mod evaluate;
+mod failure;
+mod filters;
+mod format;
+mod frame;
+mod generator;
+mod globals;
+mod lexer;
+mod literal;
+mod loops;
+mod methods;
+mod number;
 mod options;
+mod parser;
+mod render;
+mod resolver;
+mod symbols;
+mod tests;
+mod text;
+mod unicode;
+mod value;
 
 use std::sync::Arc;
 
 pub use clock::Clock;
 pub use options::{ContinueFinalMessage, FieldNames, Limits, RenderOptions, RenderedText};
 
-use crate::Result;
-use crate::message::Conversation;
+use ast::Tree;
+use render::{Renderer, Rendering};
+use value::{Fields, List, Value};
+
+use crate::author::{Author, Span};
+use crate::message::{Conversation, Data};
+use crate::{Error, Result};
 
 /// A compiled chat template. Cheap to clone, and shared freely between threads.
 #[derive(Debug, Clone)]
@@ -22,12 +56,15 @@ pub struct Template(Arc<Compiled>);
 #[derive(Debug)]
 struct Compiled {
     source: Box<str>,
+    tree: Tree,
 }
 
 impl Template {
     /// Compiles a template, or says at which line and column it is broken.
     pub fn compile(source: &str) -> Result<Self> {
-        Ok(Self(Arc::new(Compiled { source: source.into() })))
+        let mut tree = parser::parse(&lexer::normalised(source))?;
+        resolver::resolve(&mut tree)?;
+        Ok(Self(Arc::new(Compiled { source: source.into(), tree })))
     }
 
     /// The source that was compiled.
@@ -37,7 +74,87 @@ impl Template {
 
     /// Renders a conversation, normalised as transformers does it.
     pub fn render(&self, conversation: &Conversation, options: &RenderOptions) -> Result<RenderedText> {
-        let _ = (conversation, options);
-        Ok(RenderedText::default())
+        check_documents(conversation)?;
+        let mut messages = normalised_messages(conversation)?;
+        let continued = continuation::prepare(&mut messages, &options.continue_final_message, self.source())?;
+        let fields = Fields::default();
+        let arguments = arguments(&messages, conversation, options, &fields);
+        let renderer = Renderer::new(&self.0.tree, arguments, options.now, options.limits);
+        let (result, in_hand) = renderer.run();
+        let rendering = result.map_err(|error| in_message(error, in_hand))?;
+        let mut rendered = finished(rendering, &fields);
+        if let Some(continued) = continued {
+            continued.cut(&mut rendered)?;
+        }
+        Ok(rendered)
     }
+}
+
+/// transformers takes documents as a list of dicts only.
+fn check_documents(conversation: &Conversation) -> Result<()> {
+    let documents = match &conversation.documents {
+        None | Some(Data::Null) => return Ok(()),
+        Some(documents) => documents,
+    };
+    let dicts = documents.as_items().is_some_and(|items| items.iter().all(|item| item.as_dict().is_some()));
+    if dicts || matches!(documents, Data::Dict(dict) if dict.is_empty()) || documents.as_text() == Some("") {
+        return Ok(());
+    }
+    Err(failure::type_error("documents are a list of dicts with 'title' and 'text' keys"))
+}
+
+fn normalised_messages(conversation: &Conversation) -> Result<Vec<Data>> {
+    let normalised = |(index, message): (usize, &Data)| match message {
+        Data::Dict(_) => Ok(crate::message::normalised_message(message).into_owned()),
+        _ => {
+            let type_name = message.type_name();
+            Err(failure::type_error(format!("message {index} is a {type_name}; messages are dicts")))
+        }
+    };
+    conversation.messages.iter().enumerate().map(normalised).collect()
+}
+
+/// The variables of a rendering; a later one goes before an earlier one of the same name.
+fn arguments<'a>(
+    messages: &'a [Data],
+    conversation: &'a Conversation,
+    options: &'a RenderOptions,
+    fields: &'a Fields,
+) -> Vec<(&'a str, Value<'a>)> {
+    let argument =
+        |data: &'a Option<Data>, author| data.as_ref().map_or(Value::None, |data| Value::from_data(data, Some(author)));
+    let special = options.special_tokens.iter().map(|(name, value)| (&**name, Value::from_data(value, None)));
+    let given = conversation.arguments.iter().map(|(name, value)| (&**name, Value::from_data(value, None)));
+    let fixed = [
+        ("messages", Value::List(List::Messages(messages, 0, fields))),
+        ("tools", argument(&conversation.tools, Author::Tools)),
+        ("documents", argument(&conversation.documents, Author::Documents)),
+        ("add_generation_prompt", Value::Bool(options.add_generation_prompt)),
+    ];
+    special.chain(given).chain(fixed).collect()
+}
+
+/// Says which message was in hand, except where the template itself speaks.
+fn in_message(error: Error, in_hand: Option<u32>) -> Error {
+    match in_hand {
+        Some(index) => error.in_message(index),
+        None => error,
+    }
+}
+
+fn finished(rendering: Rendering, fields: &Fields) -> RenderedText {
+    let Rendering { out, generations } = rendering;
+    let (text, runs) = out.into_parts();
+    let generation_spans = render::generation_spans(&text, &generations);
+    let mut spans: Vec<Span> = Vec::with_capacity(runs.len());
+    let mut start = 0;
+    for run in runs {
+        let author = run.mark.unwrap_or(Author::Frame);
+        match spans.last_mut() {
+            Some(last) if last.author == author => last.end = run.end,
+            _ => spans.push(Span { start, end: run.end, author }),
+        }
+        start = run.end;
+    }
+    RenderedText { text, spans, generation_spans, fields: FieldNames(fields.names()) }
 }

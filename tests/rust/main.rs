@@ -1,5 +1,8 @@
 //! Integration tests of the engine, without Python.
 
-#![expect(clippy::unwrap_used, clippy::panic, reason = "a test that cannot go on fails")]
+#![expect(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test that cannot go on fails")]
 
+mod corpus;
 mod layering;
+mod template_authors;
+mod template_goldens;

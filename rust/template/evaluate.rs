@@ -1,0 +1,400 @@
+//! Evaluates expressions.
+
+use std::borrow::Cow;
+use std::cmp::Ordering;
+use std::rc::Rc;
+
+use super::access;
+use super::arguments::Args;
+use super::ast::{Arguments, Attribute, BinaryOp, CompareOp, Condition, Const, Expr, FilterCall, TestCall};
+use super::compare::{equal, order};
+use super::dump::{repr, soft, write_text};
+use super::escape::{added_to, escaped};
+use super::failure::{raise, type_error};
+use super::format::percent;
+use super::number::{self, Number};
+use super::render::Renderer;
+use super::text::{Text, Writer};
+use super::value::{List, Map, Undefined, Value};
+use crate::Result;
+
+impl<'a> Renderer<'a> {
+    /// The value of an expression.
+    pub(super) fn evaluate(&mut self, expr: &'a Expr) -> Result<Value<'a>> {
+        Ok(match expr {
+            Expr::Const(constant) => Value::from_const(constant),
+            Expr::Name(variable) => self.load(variable),
+            Expr::Tuple(items) => Value::tuple(self.evaluate_all(items)?),
+            Expr::List(items) => Value::list(self.evaluate_all(items)?),
+            Expr::Dict(entries) => self.evaluate_dict(entries)?,
+            Expr::Not(inner) => Value::Bool(!self.evaluate(inner)?.is_true()),
+            Expr::Neg(inner) => number::negative(number_of(&self.evaluate(inner)?, "unary -")?),
+            Expr::Pos(inner) => number::value(number_of(&self.evaluate(inner)?, "unary +")?),
+            Expr::And(pair) => match self.evaluate(&pair.0)? {
+                left if left.is_true() => self.evaluate(&pair.1)?,
+                left => left,
+            },
+            Expr::Or(pair) => match self.evaluate(&pair.0)? {
+                left if left.is_true() => left,
+                _ => self.evaluate(&pair.1)?,
+            },
+            Expr::Binary(operator, pair) => {
+                let left = self.evaluate(&pair.0)?;
+                let right = self.evaluate(&pair.1)?;
+                self.binary(*operator, &left, &right)?
+            }
+            Expr::Concat(items) => self.concatenate(items)?,
+            Expr::Compare(node) => self.compare(&node.0, &node.1)?,
+            Expr::Condition(node) => self.condition(node)?,
+            Expr::Attribute(node) => self.attribute(node)?,
+            Expr::Item(pair) => {
+                let object = self.evaluate(&pair.0)?;
+                let key = self.evaluate(&pair.1)?;
+                match &key {
+                    // A slice is Python's own, without the rules of the sandbox.
+                    Value::Slice(_) => access::slice(&object, &key)?,
+                    key => self.item(&object, key)?,
+                }
+            }
+            Expr::Slice(bounds) => {
+                let [start, stop, step] = &**bounds;
+                let bounds = [self.bound(start.as_ref())?, self.bound(stop.as_ref())?, self.bound(step.as_ref())?];
+                Value::Slice(Rc::new(bounds))
+            }
+            Expr::Call(node) => self.call(node)?,
+            Expr::Filter(node) => {
+                let input = match &node.input {
+                    Some(input) => self.evaluate(input)?,
+                    None => return Err(type_error("a filter without a value")),
+                };
+                self.filter(node, input)?
+            }
+            Expr::Test(node) => Value::Bool(self.test(node)?),
+        })
+    }
+
+    fn evaluate_all(&mut self, items: &'a [Expr]) -> Result<Vec<Value<'a>>> {
+        items.iter().map(|item| self.evaluate(item)).collect()
+    }
+
+    fn evaluate_dict(&mut self, entries: &'a [(Expr, Expr)]) -> Result<Value<'a>> {
+        let mut built = Vec::with_capacity(entries.len());
+        for (key, value) in entries {
+            built.push((self.evaluate(key)?, self.evaluate(value)?));
+        }
+        Map::build(built).map(Value::Dict)
+    }
+
+    fn bound(&mut self, bound: Option<&'a Expr>) -> Result<Value<'a>> {
+        bound.map_or(Ok(Value::None), |bound| self.evaluate(bound))
+    }
+
+    fn attribute(&mut self, node: &'a Attribute) -> Result<Value<'a>> {
+        let object = self.evaluate(&node.object)?;
+        self.attribute_of(&object, &node.name)
+    }
+
+    pub(super) fn attribute_of(&mut self, object: &Value<'a>, name: &'a str) -> Result<Value<'a>> {
+        match object {
+            Value::Loop(state) => {
+                if let Some(value) = self.loop_property(state, name)? {
+                    return Ok(value);
+                }
+            }
+            Value::Template => {
+                if let Some(block) = self.find_block(name) {
+                    return Ok(Value::Block(block));
+                }
+            }
+            _ => {}
+        }
+        access::attribute(object, name)
+    }
+
+    fn item(&mut self, object: &Value<'a>, key: &Value<'a>) -> Result<Value<'a>> {
+        if let (Value::Loop(state), Value::Text(name)) = (object, key)
+            && let Some(value) = self.loop_property(state, name.as_str())?
+        {
+            return Ok(value);
+        }
+        access::item(object, key)
+    }
+
+    fn condition(&mut self, node: &'a Condition) -> Result<Value<'a>> {
+        if self.evaluate(&node.test)?.is_true() {
+            return self.evaluate(&node.then);
+        }
+        match &node.otherwise {
+            Some(otherwise) => self.evaluate(otherwise),
+            None => {
+                let line = node.line;
+                let hint = format!("the inline if-expression on line {line} evaluated to false and has no else");
+                Ok(Value::Undefined(Undefined::Hint(hint.into())))
+            }
+        }
+    }
+
+    fn concatenate(&mut self, items: &'a [Expr]) -> Result<Value<'a>> {
+        let values = self.evaluate_all(items)?;
+        let escape = self.autoescape();
+        let mut writer = Writer::default();
+        for value in &values {
+            if escape {
+                writer.push_text(&escaped(&soft(value)?));
+            } else {
+                write_text(value, &mut writer)?;
+            }
+        }
+        self.check_size(writer.len())?;
+        Ok(Value::Text(writer.finish().with_safety(escape)))
+    }
+
+    /// A chain of comparisons stops at the first that does not hold.
+    fn compare(&mut self, first: &'a Expr, rest: &'a [(CompareOp, Expr)]) -> Result<Value<'a>> {
+        let mut left = self.evaluate(first)?;
+        for (operator, operand) in rest {
+            if let (Value::Text(text), CompareOp::Eq | CompareOp::Ne, Expr::Const(Const::Text(constant)), [_]) =
+                (&left, operator, operand, rest)
+            {
+                return Ok(Value::Bool((text.as_str() == &**constant) == (*operator == CompareOp::Eq)));
+            }
+            let right = self.evaluate(operand)?;
+            if !self.holds(*operator, &left, &right)? {
+                return Ok(Value::Bool(false));
+            }
+            left = right;
+        }
+        Ok(Value::Bool(true))
+    }
+
+    /// Whether a comparison holds.
+    pub(super) fn holds(&mut self, operator: CompareOp, left: &Value<'a>, right: &Value<'a>) -> Result<bool> {
+        let ordered = |spelled, wanted: &[Ordering]| {
+            Ok(order(left, right, spelled)?.is_some_and(|found| wanted.contains(&found)))
+        };
+        match operator {
+            CompareOp::Eq => equal(left, right),
+            CompareOp::Ne => equal(left, right).map(|equal| !equal),
+            CompareOp::Lt => ordered("<", &[Ordering::Less]),
+            CompareOp::Le => ordered("<=", &[Ordering::Less, Ordering::Equal]),
+            CompareOp::Gt => ordered(">", &[Ordering::Greater]),
+            CompareOp::Ge => ordered(">=", &[Ordering::Greater, Ordering::Equal]),
+            CompareOp::In => self.contains(right, left),
+            CompareOp::NotIn => self.contains(right, left).map(|contains| !contains),
+        }
+    }
+
+    /// `item in container`.
+    pub(super) fn contains(&mut self, container: &Value<'a>, item: &Value<'a>) -> Result<bool> {
+        match container {
+            Value::Text(text) => match item {
+                Value::Text(part) => Ok(text.as_str().contains(part.as_str())),
+                item => {
+                    Err(type_error(format!("'in <string>' requires string as left operand, not {}", item.type_name())))
+                }
+            },
+            Value::Dict(map) | Value::View(super::value::View::Keys, map) => map.get(item).map(|found| found.is_some()),
+            Value::Range(range) => match Number::of(item) {
+                Some(number) => range_contains(*range, &number),
+                None => Ok(false),
+            },
+            container => {
+                let iterable = self.iterate(container);
+                let mut source = iterable
+                    .map_err(|_| type_error(format!("argument of type '{}' is not iterable", container.type_name())))?;
+                while let Some(found) = self.next(&mut source)? {
+                    self.count_iteration()?;
+                    if found.is_same(item) || equal(&found, item)? {
+                        return Ok(true);
+                    }
+                }
+                Ok(false)
+            }
+        }
+    }
+
+    /// An arithmetic operation.
+    pub(super) fn binary(&mut self, operator: BinaryOp, left: &Value<'a>, right: &Value<'a>) -> Result<Value<'a>> {
+        if let (Some(a), Some(b)) = (Number::of(left), Number::of(right)) {
+            return number::binary(operator, &a, &b);
+        }
+        match (operator, left, right) {
+            (BinaryOp::Mod, Value::Text(template), values) => percent(template, values).map(Value::Text),
+            (_, Value::Undefined(undefined), _) | (_, _, Value::Undefined(undefined)) => Err(undefined.error()),
+            (BinaryOp::Add, Value::Text(a), Value::Text(b)) => self.add_texts(a, b),
+            (BinaryOp::Add, Value::List(a), Value::List(b)) => self.add_lists(a, b).map(Value::List),
+            (BinaryOp::Add, Value::Tuple(a), Value::Tuple(b)) => self.add_lists(a, b).map(Value::Tuple),
+            (BinaryOp::Mul, Value::Text(text), count) | (BinaryOp::Mul, count, Value::Text(text)) => {
+                self.repeat_text(text, count)
+            }
+            (BinaryOp::Mul, Value::List(items), count) | (BinaryOp::Mul, count, Value::List(items)) => {
+                self.repeat_list(items, count).map(Value::List)
+            }
+            (BinaryOp::Mul, Value::Tuple(items), count) | (BinaryOp::Mul, count, Value::Tuple(items)) => {
+                self.repeat_list(items, count).map(Value::Tuple)
+            }
+            _ => Err(unsupported(operator, left, right)),
+        }
+    }
+
+    fn add_texts(&mut self, left: &Text<'a>, right: &Text<'a>) -> Result<Value<'a>> {
+        let safe = left.is_safe() || right.is_safe();
+        let (left, right) = if safe {
+            (Cow::Owned(added_to(&right.clone().with_safety(true), left)), Cow::Owned(escaped(right)))
+        } else {
+            (Cow::Borrowed(left), Cow::Borrowed(right))
+        };
+        self.check_size(left.len() + right.len())?;
+        let mut writer = Writer::with_capacity(left.len() + right.len());
+        writer.push_text(&left);
+        writer.push_text(&right);
+        Ok(Value::Text(writer.finish().with_safety(safe)))
+    }
+
+    fn add_lists(&mut self, left: &List<'a>, right: &List<'a>) -> Result<List<'a>> {
+        self.check_size((left.len() + right.len()) * size_of::<Value<'_>>())?;
+        Ok(List::new(left.iter().chain(right.iter()).collect()))
+    }
+
+    fn repeat_count(&self, count: &Value<'a>, size: usize) -> Result<usize> {
+        let (Value::Int(_) | Value::Bool(_) | Value::Big(_)) = count else {
+            return Err(type_error(format!("can't multiply sequence by non-int of type '{}'", count.type_name())));
+        };
+        let count = usize::try_from(super::arguments::integer(count)?).unwrap_or(0);
+        self.check_size(count.saturating_mul(size))?;
+        Ok(count)
+    }
+
+    fn repeat_text(&mut self, text: &Text<'a>, count: &Value<'a>) -> Result<Value<'a>> {
+        let count = self.repeat_count(count, text.len())?;
+        let mut writer = Writer::with_capacity(text.len() * count);
+        (0..count).for_each(|_| writer.push_text(text));
+        Ok(Value::Text(writer.finish().with_safety(text.is_safe())))
+    }
+
+    fn repeat_list(&mut self, items: &List<'a>, count: &Value<'a>) -> Result<List<'a>> {
+        let count = self.repeat_count(count, items.len() * size_of::<Value<'_>>())?;
+        Ok(List::new((0..count).flat_map(|_| items.iter()).collect()))
+    }
+
+    /// Arguments in the order in which they stand: positional, named, `*`, `**`.
+    pub(super) fn evaluate_arguments(&mut self, arguments: &'a Arguments) -> Result<Args<'a>> {
+        let mut args = Args { positional: self.evaluate_all(&arguments.positional)?, named: Vec::new() };
+        for (name, value) in &arguments.named {
+            let value = self.evaluate(value)?;
+            args.named.push((Text::borrowed(name, None), value));
+        }
+        if let Some(star) = &arguments.star {
+            let value = self.evaluate(star)?;
+            let items = self.collect(&value).map_err(|error| match &value {
+                Value::Undefined(_) => error,
+                value => type_error(format!("argument after * must be an iterable, not {}", value.type_name())),
+            })?;
+            args.positional.extend(items);
+        }
+        if let Some(double_star) = &arguments.double_star {
+            let value = self.evaluate(double_star)?;
+            spread(&value, &mut args)?;
+        }
+        Ok(args)
+    }
+
+    /// Applies a filter of a chain to a value.
+    pub(super) fn filter(&mut self, node: &'a FilterCall, input: Value<'a>) -> Result<Value<'a>> {
+        let args = self.evaluate_arguments(&node.arguments)?;
+        match node.filter {
+            Some(filter) => (filter.call)(self, input, args).map_err(|error| error.at_line(node.line)),
+            None => Err(unknown("filter", &node.name).at_line(node.line)),
+        }
+    }
+
+    /// Applies a chain of filters that begins without a value.
+    pub(super) fn evaluate_filter_on(&mut self, chain: &'a Expr, input: Value<'a>) -> Result<Value<'a>> {
+        let Expr::Filter(node) = chain else { return self.evaluate(chain) };
+        let input = match &node.input {
+            Some(inner) => self.evaluate_filter_on(inner, input)?,
+            None => input,
+        };
+        self.filter(node, input)
+    }
+
+    fn test(&mut self, node: &'a TestCall) -> Result<bool> {
+        let input = self.evaluate(&node.input)?;
+        let args = self.evaluate_arguments(&node.arguments)?;
+        match node.test {
+            Some(test) => (test.call)(self, &input, args),
+            None => Err(unknown("test", &node.name).at_line(node.line)),
+        }
+    }
+}
+
+/// Adds the entries of a dict to the keyword arguments.
+fn spread<'a>(value: &Value<'a>, args: &mut Args<'a>) -> Result<()> {
+    let Value::Dict(map) = value else {
+        if let Value::Undefined(undefined) = value {
+            return Err(undefined.error());
+        }
+        return Err(type_error(format!("argument after ** must be a mapping, not {}", value.type_name())));
+    };
+    for (key, value) in map.entries() {
+        let Value::Text(key) = key else { return Err(type_error("keywords must be strings")) };
+        if args.named.iter().any(|(known, _)| known.as_str() == key.as_str()) {
+            return Err(type_error(format!("got multiple values for keyword argument '{}'", key.as_str())));
+        }
+        args.named.push((key, value));
+    }
+    Ok(())
+}
+
+/// An unknown filter or test that is reached.
+pub(super) fn unknown(what: &str, name: &str) -> crate::Error {
+    raise("TemplateRuntimeError", format!("No {what} named '{name}' found."))
+}
+
+fn number_of(value: &Value<'_>, operator: &str) -> Result<Number> {
+    if let Value::Undefined(undefined) = value {
+        return Err(undefined.error());
+    }
+    Number::of(value).ok_or_else(|| type_error(format!("bad operand type for {operator}: '{}'", value.type_name())))
+}
+
+fn range_contains(range: super::value::Range, number: &Number) -> Result<bool> {
+    let whole = match number {
+        Number::Int(number) => *number,
+        Number::Float(number) if number.fract() == 0.0 && number.abs() < 1e15 => *number as i64,
+        Number::Float(_) | Number::Big(_) => return Ok(false),
+    };
+    let offset = i128::from(whole) - i128::from(range.start);
+    let step = i128::from(range.step);
+    Ok(step != 0 && offset % step == 0 && (0..range.len() as i128).contains(&(offset / step)))
+}
+
+fn unsupported(operator: BinaryOp, left: &Value<'_>, right: &Value<'_>) -> crate::Error {
+    let (left_type, right_type) = (left.type_name(), right.type_name());
+    if operator == BinaryOp::Add {
+        let kind = match left {
+            Value::Text(_) => "str",
+            Value::List(_) => "list",
+            Value::Tuple(_) => "tuple",
+            _ => "",
+        };
+        if !kind.is_empty() {
+            return type_error(format!("can only concatenate {kind} (not \"{right_type}\") to {kind}"));
+        }
+    }
+    let spelled = match operator {
+        BinaryOp::Add => "+",
+        BinaryOp::Sub => "-",
+        BinaryOp::Mul => "*",
+        BinaryOp::Div => "/",
+        BinaryOp::FloorDiv => "//",
+        BinaryOp::Mod => "%",
+        BinaryOp::Pow => "** or pow()",
+    };
+    type_error(format!("unsupported operand type(s) for {spelled}: '{left_type}' and '{right_type}'"))
+}
+
+/// The text of a value for an error message.
+pub(super) fn shown(value: &Value<'_>) -> String {
+    repr(value).map_or_else(|_| "?".to_owned(), |text| text.as_str().to_owned())
+}

@@ -1,0 +1,44 @@
+//! The variables of a running function.
+
+use std::cell::RefCell;
+use std::rc::Rc;
+
+use super::ast::Slot;
+use super::value::Value;
+
+/// The slots of one call of a function, and the function around it.
+#[derive(Debug)]
+pub(super) struct Frame<'a> {
+    slots: RefCell<Vec<Value<'a>>>,
+    parent: Option<Rc<Frame<'a>>>,
+}
+
+impl<'a> Frame<'a> {
+    pub(super) fn new(slots: u16, parent: Option<Rc<Self>>) -> Rc<Self> {
+        Rc::new(Self { slots: RefCell::new(vec![Value::Missing; slots as usize]), parent })
+    }
+
+    fn at(&self, hops: u16) -> &Self {
+        let mut frame = self;
+        for _ in 0..hops {
+            frame = frame.parent.as_deref().unwrap_or(frame);
+        }
+        frame
+    }
+
+    pub(super) fn get(&self, slot: Slot) -> Value<'a> {
+        let frame = self.at(slot.hops);
+        frame.slots.borrow().get(slot.index as usize).cloned().unwrap_or(Value::Missing)
+    }
+
+    pub(super) fn set(&self, slot: Slot, value: Value<'a>) {
+        let frame = self.at(slot.hops);
+        // The old value is dropped after the borrow ends.
+        let _old = frame.slots.borrow_mut().get_mut(slot.index as usize).map(|place| std::mem::replace(place, value));
+    }
+
+    /// Forgets all values, so that values that hold their own frame are freed.
+    pub(super) fn clear(&self) {
+        let _old = std::mem::take(&mut *self.slots.borrow_mut());
+    }
+}

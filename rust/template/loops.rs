@@ -1,0 +1,298 @@
+//! `for` loops and their `loop` variable.
+
+use std::cell::{Cell, RefCell};
+use std::rc::Rc;
+
+use super::ast::{For, LoopTest, Target};
+use super::compare::equal;
+use super::failure::type_error;
+use super::frame::Frame;
+use super::generator::Source;
+use super::render::{Flow, Renderer};
+use super::value::{List, Undefined, Value};
+use crate::Result;
+
+/// What `loop` knows.
+#[derive(Debug)]
+pub(super) struct LoopState<'a> {
+    source: RefCell<Source<'a>>,
+    /// Items taken from the source before their turn.
+    ahead: RefCell<std::collections::VecDeque<Value<'a>>>,
+    /// The length, where it is known without drawing the items.
+    length: Cell<Option<usize>>,
+    index0: Cell<usize>,
+    current: RefCell<Value<'a>>,
+    before: RefCell<Value<'a>>,
+    last_changed: RefCell<Option<List<'a>>>,
+    depth: usize,
+    /// The loop itself, if it is recursive, with the frame around it.
+    pub(super) recursive: Option<(&'a For, Rc<Frame<'a>>)>,
+}
+
+impl<'a> LoopState<'a> {
+    fn new(
+        source: Source<'a>,
+        length: Option<usize>,
+        depth: usize,
+        recursive: Option<(&'a For, Rc<Frame<'a>>)>,
+    ) -> Self {
+        Self {
+            source: RefCell::new(source),
+            ahead: RefCell::default(),
+            length: Cell::new(length),
+            index0: Cell::new(usize::MAX),
+            current: RefCell::new(Value::Missing),
+            before: RefCell::new(Value::Missing),
+            last_changed: RefCell::new(None),
+            depth,
+            recursive,
+        }
+    }
+
+    /// Counted from 0; a loop that has not begun is before 0.
+    pub(super) fn index0(&self) -> usize {
+        self.index0.get()
+    }
+
+    fn index(&self) -> i64 {
+        self.index0.get().wrapping_add(1) as i64
+    }
+
+    /// How deep this loop is in the recursion, counted from 1.
+    pub(super) fn depth(&self) -> usize {
+        self.depth + 1
+    }
+
+    pub(super) fn is_true(&self) -> bool {
+        self.length.get() != Some(0)
+    }
+
+    pub(super) fn shown(&self) -> Result<String> {
+        let length = self.length.get().map_or_else(|| "?".to_owned(), |length| length.to_string());
+        Ok(format!("<LoopContext {}/{length}>", self.index()))
+    }
+
+    /// Iterating over `loop` itself would draw the items of the running loop.
+    pub(super) fn rest(&self) -> Result<Source<'a>> {
+        Err(type_error("a loop cannot be iterated over inside itself"))
+    }
+
+    /// Properties that need no further item; [`Renderer::loop_property`] has the others.
+    pub(super) fn property(&self, name: &str) -> Result<Option<Value<'a>>> {
+        let int = |number: i64| Ok(Some(Value::Int(number)));
+        match name {
+            "index" => int(self.index()),
+            "index0" => int(self.index() - 1),
+            "first" => Ok(Some(Value::Bool(self.index0.get() == 0))),
+            "depth" => int(self.depth as i64 + 1),
+            "depth0" => int(self.depth as i64),
+            "previtem" if self.index0.get() == 0 => Ok(Some(hint("there is no previous item"))),
+            "previtem" => Ok(Some(self.before.borrow().clone())),
+            _ => Ok(None),
+        }
+    }
+
+    pub(super) fn changed(&self, values: Vec<Value<'a>>) -> Result<bool> {
+        let values = List::new(values);
+        let mut last = self.last_changed.borrow_mut();
+        let same = match &*last {
+            Some(last) => equal(&Value::Tuple(last.clone()), &Value::Tuple(values.clone()))?,
+            None => false,
+        };
+        if !same {
+            *last = Some(values);
+        }
+        Ok(!same)
+    }
+}
+
+fn hint<'a>(text: &str) -> Value<'a> {
+    Value::Undefined(Undefined::Hint(text.into()))
+}
+
+impl<'a> Renderer<'a> {
+    /// A property of `loop`, some of which draw items ahead of their turn.
+    pub(super) fn loop_property(&mut self, state: &LoopState<'a>, name: &str) -> Result<Option<Value<'a>>> {
+        Ok(Some(match name {
+            "last" => Value::Bool(self.peek(state)?.is_none()),
+            "nextitem" => self.peek(state)?.unwrap_or_else(|| hint("there is no next item")),
+            "length" => Value::Int(self.loop_length(state)? as i64),
+            "revindex" => Value::Int(self.loop_length(state)? as i64 - state.index() + 1),
+            "revindex0" => Value::Int(self.loop_length(state)? as i64 - state.index()),
+            _ => return state.property(name),
+        }))
+    }
+
+    fn peek(&mut self, state: &LoopState<'a>) -> Result<Option<Value<'a>>> {
+        if let Some(next) = state.ahead.borrow().front() {
+            return Ok(Some(next.clone()));
+        }
+        let next = self.draw(state)?;
+        state.ahead.borrow_mut().extend(next.clone());
+        Ok(next)
+    }
+
+    fn draw(&mut self, state: &LoopState<'a>) -> Result<Option<Value<'a>>> {
+        let mut source =
+            state.source.try_borrow_mut().map_err(|_| type_error("a loop's condition reads its own loop"))?;
+        self.next(&mut source)
+    }
+
+    fn loop_length(&mut self, state: &LoopState<'a>) -> Result<usize> {
+        if let Some(length) = state.length.get() {
+            return Ok(length);
+        }
+        while let Some(item) = self.draw(state)? {
+            self.count_iteration()?;
+            state.ahead.borrow_mut().push_back(item);
+        }
+        let length = state.ahead.borrow().len() + state.index() as usize;
+        state.length.set(Some(length));
+        Ok(length)
+    }
+
+    fn advance(&mut self, state: &LoopState<'a>) -> Result<bool> {
+        let drawn = state.ahead.borrow_mut().pop_front();
+        let next = match drawn {
+            Some(item) => Some(item),
+            None => self.draw(state)?,
+        };
+        let Some(next) = next else { return Ok(false) };
+        state.index0.set(state.index0.get().wrapping_add(1));
+        let current = state.current.replace(next);
+        state.before.replace(current);
+        Ok(true)
+    }
+
+    /// Runs a loop.
+    pub(super) fn run_for(&mut self, node: &'a For) -> Result<Flow> {
+        let iterable = self.evaluate(&node.iterable)?;
+        if node.recursive {
+            let text = self.recurse(node, self.frame.clone(), &iterable, 0)?;
+            self.write_value(&Value::Text(text))?;
+            return Ok(Flow::Next);
+        }
+        self.run_loop(node, &iterable, 0, None)
+    }
+
+    /// One level of a recursive loop, rendered to a text.
+    pub(super) fn recurse(
+        &mut self,
+        node: &'a For,
+        outer: Rc<Frame<'a>>,
+        iterable: &Value<'a>,
+        depth: usize,
+    ) -> Result<super::text::Text<'a>> {
+        let frame = Frame::new(node.slots, Some(outer.clone()));
+        self.in_function(frame, |renderer| renderer.run_loop(node, iterable, depth, Some((node, outer))).map(drop))
+    }
+
+    fn run_loop(
+        &mut self,
+        node: &'a For,
+        iterable: &Value<'a>,
+        depth: usize,
+        recursive: Option<(&'a For, Rc<Frame<'a>>)>,
+    ) -> Result<Flow> {
+        let mut source = self.iterate(iterable)?;
+        let length = match iterable {
+            _ if node.test.is_some() => None,
+            Value::Generator(_) => None,
+            value => super::filters::length_of(value),
+        };
+        if let Some(test) = &node.test {
+            self.enter(&test.loads);
+            source = Source::Tested(Box::new(source), test, self.frame.clone());
+        }
+        let before = self.in_hand;
+        let result = match node.loop_slot {
+            None => self.run_plain(node, &mut source),
+            Some(slot) => {
+                let state = Rc::new(LoopState::new(source, length, depth, recursive));
+                self.run_with_state(node, &state, slot)
+            }
+        };
+        self.in_hand = before;
+        self.leave(&node.scope.loads);
+        let ran = result?;
+        match &node.otherwise {
+            Some(otherwise) if !ran => self.run_scope(otherwise),
+            _ => Ok(Flow::Next),
+        }
+    }
+
+    /// Runs the body for each item; returns whether an iteration was completed.
+    fn run_plain(&mut self, node: &'a For, source: &mut Source<'a>) -> Result<bool> {
+        let (mut ran, outer) = (false, self.in_hand);
+        while let Some(item) = self.next(source)? {
+            self.take_in_hand(node, &item, outer);
+            self.assign(&node.target, item)?;
+            if self.run_iteration(node, &mut ran)? {
+                break;
+            }
+        }
+        Ok(ran)
+    }
+
+    fn run_with_state(&mut self, node: &'a For, state: &Rc<LoopState<'a>>, slot: super::ast::Slot) -> Result<bool> {
+        let (mut ran, outer) = (false, self.in_hand);
+        while self.advance(state)? {
+            let item = state.current.borrow().clone();
+            self.take_in_hand(node, &item, outer);
+            self.frame.set(slot, Value::Loop(state.clone()));
+            self.assign(&node.target, item)?;
+            if self.run_iteration(node, &mut ran)? {
+                break;
+            }
+        }
+        self.frame.set(slot, Value::Missing);
+        Ok(ran)
+    }
+
+    /// One iteration; returns whether it breaks. Only one that is neither broken nor continued counts for `else`.
+    fn run_iteration(&mut self, node: &'a For, ran: &mut bool) -> Result<bool> {
+        self.count_iteration()?;
+        match self.run_scope_inside(&node.scope)? {
+            Flow::Next => *ran = true,
+            Flow::Continue => {}
+            Flow::Break => return Ok(true),
+        }
+        Ok(false)
+    }
+
+    /// The message that a loop over messages handles.
+    fn take_in_hand(&mut self, node: &For, item: &Value<'a>, outer: Option<u32>) {
+        self.in_hand = match (&node.target, item.message_index()) {
+            (Target::Name(_), Some(index)) => Some(index),
+            _ => outer,
+        };
+    }
+
+    /// The next item that passes the condition of a loop.
+    pub(super) fn next_passing(
+        &mut self,
+        source: &mut Source<'a>,
+        test: &'a LoopTest,
+        frame: &Rc<Frame<'a>>,
+    ) -> Result<Option<Value<'a>>> {
+        while let Some(item) = self.next(source)? {
+            self.count_iteration()?;
+            let running = std::mem::replace(&mut self.frame, frame.clone());
+            let passes = self.assign(&test.target, item).and_then(|()| self.evaluate(&test.test));
+            let passed = passes.map(|value| value.is_true().then(|| self.target_value(&test.target)));
+            self.frame = running;
+            if let Some(item) = passed? {
+                return Ok(Some(item));
+            }
+        }
+        Ok(None)
+    }
+
+    /// What a target holds: for several names, a new tuple of their values.
+    fn target_value(&self, target: &Target) -> Value<'a> {
+        match target {
+            Target::Name(variable) | Target::Field(variable, _) => self.frame.get(variable.slot),
+            Target::Tuple(items) => Value::tuple(items.iter().map(|item| self.target_value(item)).collect()),
+        }
+    }
+}

@@ -1,0 +1,481 @@
+//! Expressions, from the loosest binding (`if`) to the tightest (calls and subscripts).
+
+use super::super::ast::{
+    Arguments, Attribute, BinaryOp, Call, CompareOp, Condition, Const, Expr, FilterCall, Target, TestCall, Variable,
+};
+use super::super::lexer::Token;
+use super::super::number::integer_from_literal;
+use super::{Parsed, Parser};
+
+impl Parser<'_> {
+    pub(super) fn expression(&mut self) -> Parsed<Expr> {
+        self.nested(Self::condition)
+    }
+
+    /// One expression, or several with commas between them. `simple` allows nothing but primary expressions.
+    pub(super) fn tuple(&mut self, conditional: bool, explicit: bool, ends: &[&str]) -> Parsed<Expr> {
+        let parse = if conditional { Self::expression } else { Self::expression_without_condition };
+        let (mut items, is_tuple) = self.separated(ends, parse)?;
+        match (items.pop(), is_tuple) {
+            (Some(only), false) => Ok(only),
+            (None, false) if !explicit => self.expected("an expression"),
+            (last, _) => {
+                items.extend(last);
+                Ok(Expr::Tuple(items.into()))
+            }
+        }
+    }
+
+    fn expression_without_condition(&mut self) -> Parsed<Expr> {
+        self.nested(Self::or)
+    }
+
+    /// Items with commas between them, and whether there was a comma.
+    fn separated<T>(&mut self, ends: &[&str], mut parse: impl FnMut(&mut Self) -> Parsed<T>) -> Parsed<(Vec<T>, bool)> {
+        let (mut items, mut is_tuple) = (Vec::new(), false);
+        loop {
+            if !items.is_empty() {
+                self.expect_operator(",")?;
+            }
+            let closed = matches!(self.peek(), Token::VariableEnd | Token::BlockEnd) || self.is_operator(")");
+            if closed || ends.iter().any(|end| self.is_name(end)) {
+                break;
+            }
+            items.push(parse(self)?);
+            if !self.is_operator(",") {
+                break;
+            }
+            is_tuple = true;
+        }
+        Ok((items, is_tuple))
+    }
+
+    /// A name that may be assigned to.
+    pub(super) fn assignable_name(&mut self) -> Parsed<Box<str>> {
+        let name = self.expect_name()?;
+        if is_reserved(&name) {
+            return self.fail(format!("cannot assign to '{name}'"));
+        }
+        Ok(name)
+    }
+
+    /// What `set`, `for` and `with` assign to.
+    pub(super) fn target(&mut self, fields: bool, ends: &[&str]) -> Parsed<Target> {
+        let (mut items, is_tuple) =
+            self.separated(ends, |parser| parser.nested(|parser| parser.single_target(fields)))?;
+        match items.pop() {
+            Some(only) if !is_tuple => Ok(only),
+            None if !is_tuple => self.expected("an expression"),
+            last => {
+                items.extend(last);
+                Ok(Target::Tuple(items.into()))
+            }
+        }
+    }
+
+    fn single_target(&mut self, fields: bool) -> Parsed<Target> {
+        if self.skip_operator("(") {
+            let inner = if self.is_operator(")") { Target::Tuple(Box::default()) } else { self.target(false, &[])? };
+            self.expect_operator(")")?;
+            return Ok(inner);
+        }
+        if !matches!(self.peek(), Token::Name(_)) {
+            let shown = self.shown();
+            return self.fail(format!("cannot assign to {shown}"));
+        }
+        let name = self.assignable_name()?;
+        if fields && self.skip_operator(".") {
+            return Ok(Target::Field(Variable::new(name), self.expect_name()?));
+        }
+        Ok(Target::Name(Variable::new(name)))
+    }
+
+    fn condition(&mut self) -> Parsed<Expr> {
+        let mut line = self.line();
+        let mut then = self.or()?;
+        let mut length = 0;
+        while self.skip_name("if") {
+            self.chain(length)?;
+            length += 1;
+            let test = self.or()?;
+            let otherwise = if self.skip_name("else") { Some(self.expression()?) } else { None };
+            then = Expr::Condition(Box::new(Condition { test, then, otherwise, line }));
+            line = self.line();
+        }
+        Ok(then)
+    }
+
+    fn or(&mut self) -> Parsed<Expr> {
+        let mut left = self.and()?;
+        let mut length = 0;
+        while self.skip_name("or") {
+            self.chain(length)?;
+            length += 1;
+            left = Expr::Or(Box::new((left, self.and()?)));
+        }
+        Ok(left)
+    }
+
+    fn and(&mut self) -> Parsed<Expr> {
+        let mut left = self.not()?;
+        let mut length = 0;
+        while self.skip_name("and") {
+            self.chain(length)?;
+            length += 1;
+            left = Expr::And(Box::new((left, self.not()?)));
+        }
+        Ok(left)
+    }
+
+    fn not(&mut self) -> Parsed<Expr> {
+        if self.skip_name("not") {
+            return Ok(Expr::Not(Box::new(self.nested(Self::not)?)));
+        }
+        self.compare()
+    }
+
+    fn compare(&mut self) -> Parsed<Expr> {
+        let first = self.sum()?;
+        let mut rest = Vec::new();
+        while let Some(operator) = self.compare_operator() {
+            rest.push((operator, self.sum()?));
+        }
+        Ok(if rest.is_empty() { first } else { Expr::Compare(Box::new((first, rest.into()))) })
+    }
+
+    fn compare_operator(&mut self) -> Option<CompareOp> {
+        let operator = match self.peek() {
+            Token::Operator("==") => CompareOp::Eq,
+            Token::Operator("!=") => CompareOp::Ne,
+            Token::Operator("<") => CompareOp::Lt,
+            Token::Operator("<=") => CompareOp::Le,
+            Token::Operator(">") => CompareOp::Gt,
+            Token::Operator(">=") => CompareOp::Ge,
+            Token::Name(name) if &**name == "in" => CompareOp::In,
+            Token::Name(name) if &**name == "not" && matches!(self.look(), Token::Name(name) if &**name == "in") => {
+                self.advance();
+                CompareOp::NotIn
+            }
+            _ => return None,
+        };
+        self.advance();
+        Some(operator)
+    }
+
+    fn sum(&mut self) -> Parsed<Expr> {
+        self.binary(Self::concat, |operator| match operator {
+            "+" => Some(BinaryOp::Add),
+            "-" => Some(BinaryOp::Sub),
+            _ => None,
+        })
+    }
+
+    fn concat(&mut self) -> Parsed<Expr> {
+        let first = self.product()?;
+        if !self.is_operator("~") {
+            return Ok(first);
+        }
+        let mut items = vec![first];
+        while self.skip_operator("~") {
+            items.push(self.product()?);
+        }
+        Ok(Expr::Concat(items.into()))
+    }
+
+    fn product(&mut self) -> Parsed<Expr> {
+        self.binary(Self::power, |operator| match operator {
+            "*" => Some(BinaryOp::Mul),
+            "/" => Some(BinaryOp::Div),
+            "//" => Some(BinaryOp::FloorDiv),
+            "%" => Some(BinaryOp::Mod),
+            _ => None,
+        })
+    }
+
+    fn power(&mut self) -> Parsed<Expr> {
+        let unary = |parser: &mut Self| parser.unary(true);
+        self.binary(unary, |operator| (operator == "**").then_some(BinaryOp::Pow))
+    }
+
+    fn binary(
+        &mut self,
+        operand: impl Fn(&mut Self) -> Parsed<Expr>,
+        kind: impl Fn(&str) -> Option<BinaryOp>,
+    ) -> Parsed<Expr> {
+        let mut left = operand(self)?;
+        let mut length = 0;
+        while let Token::Operator(operator) = self.peek() {
+            let Some(kind) = kind(operator) else { break };
+            self.chain(length)?;
+            length += 1;
+            self.advance();
+            left = Expr::Binary(kind, Box::new((left, operand(self)?)));
+        }
+        Ok(left)
+    }
+
+    fn unary(&mut self, filters: bool) -> Parsed<Expr> {
+        let node = if self.skip_operator("-") {
+            Expr::Neg(Box::new(self.nested(|parser| parser.unary(false))?))
+        } else if self.skip_operator("+") {
+            Expr::Pos(Box::new(self.nested(|parser| parser.unary(false))?))
+        } else {
+            self.primary()?
+        };
+        let node = self.postfix(node)?;
+        if filters { self.filters_and_tests(node) } else { Ok(node) }
+    }
+
+    fn primary(&mut self) -> Parsed<Expr> {
+        let expr = match self.peek() {
+            Token::Name(name) => named(name),
+            Token::Text(_) => return Ok(self.joined_texts()),
+            Token::Integer(digits) => Expr::Const(integer_from_literal(digits)),
+            Token::Float(number) => Expr::Const(Const::Float(*number)),
+            Token::Operator("(") => {
+                self.advance();
+                let inner = self.tuple(true, true, &[])?;
+                self.expect_operator(")")?;
+                return Ok(inner);
+            }
+            Token::Operator("[") => return self.list(),
+            Token::Operator("{") => return self.dict(),
+            _ => return self.fail(format!("unexpected {}", self.shown())),
+        };
+        self.advance();
+        Ok(expr)
+    }
+
+    fn joined_texts(&mut self) -> Expr {
+        let mut joined = String::new();
+        while let Token::Text(text) = self.peek() {
+            joined.push_str(text);
+            self.advance();
+        }
+        Expr::Const(Const::Text(joined.into()))
+    }
+
+    fn list(&mut self) -> Parsed<Expr> {
+        self.advance();
+        let mut items = Vec::new();
+        while !self.is_operator("]") {
+            if !items.is_empty() {
+                self.expect_operator(",")?;
+            }
+            if self.is_operator("]") {
+                break;
+            }
+            items.push(self.expression()?);
+        }
+        self.expect_operator("]")?;
+        Ok(Expr::List(items.into()))
+    }
+
+    fn dict(&mut self) -> Parsed<Expr> {
+        self.advance();
+        let mut entries = Vec::new();
+        while !self.is_operator("}") {
+            if !entries.is_empty() {
+                self.expect_operator(",")?;
+            }
+            if self.is_operator("}") {
+                break;
+            }
+            let key = self.expression()?;
+            self.expect_operator(":")?;
+            entries.push((key, self.expression()?));
+        }
+        self.expect_operator("}")?;
+        Ok(Expr::Dict(entries.into()))
+    }
+
+    fn postfix(&mut self, mut node: Expr) -> Parsed<Expr> {
+        for length in 0.. {
+            self.chain(length)?;
+            node = match self.peek() {
+                Token::Operator(".") => self.attribute(node)?,
+                Token::Operator("[") => self.subscript(node)?,
+                Token::Operator("(") => self.call(node)?,
+                _ => break,
+            };
+        }
+        Ok(node)
+    }
+
+    fn filters_and_tests(&mut self, mut node: Expr) -> Parsed<Expr> {
+        for length in 0.. {
+            self.chain(length)?;
+            node = match self.peek() {
+                Token::Operator("|") => self.filters(Some(node))?,
+                Token::Name(name) if &**name == "is" => self.test(node)?,
+                Token::Operator("(") => self.call(node)?,
+                _ => break,
+            };
+        }
+        Ok(node)
+    }
+
+    fn attribute(&mut self, object: Expr) -> Parsed<Expr> {
+        self.advance();
+        let expr = match self.peek() {
+            Token::Name(name) => Expr::Attribute(Box::new(Attribute { object, name: name.clone() })),
+            Token::Integer(digits) => Expr::Item(Box::new((object, Expr::Const(integer_from_literal(digits))))),
+            _ => return self.expected("a name or a number"),
+        };
+        self.advance();
+        Ok(expr)
+    }
+
+    fn subscript(&mut self, object: Expr) -> Parsed<Expr> {
+        self.advance();
+        let mut items = Vec::new();
+        while !self.is_operator("]") {
+            if !items.is_empty() {
+                self.expect_operator(",")?;
+            }
+            items.push(self.subscribed()?);
+        }
+        self.expect_operator("]")?;
+        let key = if items.len() == 1 { items.remove(0) } else { Expr::Tuple(items.into()) };
+        Ok(Expr::Item(Box::new((object, key))))
+    }
+
+    fn subscribed(&mut self) -> Parsed<Expr> {
+        let start = if self.is_operator(":") { None } else { Some(self.expression()?) };
+        if !self.skip_operator(":") {
+            return start.map_or_else(|| self.expected("an expression"), Ok);
+        }
+        let stop = self.bound()?;
+        let step = if self.skip_operator(":") { self.bound()? } else { None };
+        Ok(Expr::Slice(Box::new([start, stop, step])))
+    }
+
+    fn bound(&mut self) -> Parsed<Option<Expr>> {
+        let none = [":", "]", ","].iter().any(|operator| self.is_operator(operator));
+        if none { Ok(None) } else { self.expression().map(Some) }
+    }
+
+    fn call(&mut self, callee: Expr) -> Parsed<Expr> {
+        let line = self.line();
+        let arguments = self.arguments()?;
+        Ok(Expr::Call(Box::new(Call { callee, arguments, line })))
+    }
+
+    fn arguments(&mut self) -> Parsed<Arguments> {
+        self.expect_operator("(")?;
+        let mut arguments = Arguments::default();
+        let mut first = true;
+        while !self.is_operator(")") {
+            if !first {
+                self.expect_operator(",")?;
+                if self.is_operator(")") {
+                    break;
+                }
+            }
+            first = false;
+            self.argument(&mut arguments)?;
+        }
+        self.expect_operator(")")?;
+        Ok(arguments)
+    }
+
+    fn argument(&mut self, arguments: &mut Arguments) -> Parsed<()> {
+        let keyword = matches!((self.peek(), self.look()), (Token::Name(_), Token::Operator("=")));
+        let (starred, double) = (arguments.star.is_some(), arguments.double_star.is_some());
+        let allowed = if self.is_operator("*") {
+            !starred && !double
+        } else if self.is_operator("**") || keyword {
+            !double
+        } else {
+            !starred && !double && arguments.named.is_empty()
+        };
+        if !allowed {
+            return self.fail("invalid syntax for function call expression");
+        }
+        if self.skip_operator("*") {
+            arguments.star = Some(self.expression()?);
+        } else if self.skip_operator("**") {
+            arguments.double_star = Some(self.expression()?);
+        } else if keyword {
+            let name = self.expect_name()?;
+            self.advance();
+            arguments.named.push((name, self.expression()?));
+        } else {
+            arguments.positional.push(self.expression()?);
+        }
+        Ok(())
+    }
+
+    /// `|name(arguments)` as often as it stands there.
+    pub(super) fn filters(&mut self, mut input: Option<Expr>) -> Parsed<Expr> {
+        let mut length = 0;
+        while self.skip_operator("|") {
+            self.chain(length)?;
+            length += 1;
+            input = Some(self.filter(input)?);
+        }
+        input.map_or_else(|| self.expected("a filter"), Ok)
+    }
+
+    /// The filters of a filter block, the first of which has no `|` before it.
+    pub(super) fn filter_chain_start(&mut self) -> Parsed<Expr> {
+        let first = self.filter(None)?;
+        if self.is_operator("|") { self.filters(Some(first)) } else { Ok(first) }
+    }
+
+    fn filter(&mut self, input: Option<Expr>) -> Parsed<Expr> {
+        let line = self.line();
+        let name = self.dotted_name()?;
+        let arguments = if self.is_operator("(") { self.arguments()? } else { Arguments::default() };
+        Ok(Expr::Filter(Box::new(FilterCall { input, name, filter: None, arguments, line })))
+    }
+
+    fn dotted_name(&mut self) -> Parsed<Box<str>> {
+        let mut name = self.expect_name()?.into_string();
+        while self.skip_operator(".") {
+            name.push('.');
+            name.push_str(&self.expect_name()?);
+        }
+        Ok(name.into())
+    }
+
+    fn test(&mut self, input: Expr) -> Parsed<Expr> {
+        let line = self.line();
+        self.advance();
+        let negated = self.skip_name("not");
+        let name = self.dotted_name()?;
+        let arguments = self.test_arguments()?;
+        let test = Expr::Test(Box::new(TestCall { input, name, test: None, arguments, line }));
+        Ok(if negated { Expr::Not(Box::new(test)) } else { test })
+    }
+
+    /// A test takes arguments in brackets, or one primary expression without them.
+    fn test_arguments(&mut self) -> Parsed<Arguments> {
+        let single = match self.peek() {
+            Token::Operator("(") => return self.arguments(),
+            Token::Name(name) if &**name == "is" => return self.fail("tests cannot be chained with 'is'"),
+            Token::Name(name) => !matches!(&**name, "else" | "or" | "and"),
+            Token::Text(_) | Token::Integer(_) | Token::Float(_) | Token::Operator("[" | "{") => true,
+            _ => false,
+        };
+        let mut arguments = Arguments::default();
+        if single {
+            let argument = self.primary()?;
+            arguments.positional.push(self.postfix(argument)?);
+        }
+        Ok(arguments)
+    }
+}
+
+fn is_reserved(name: &str) -> bool {
+    matches!(name, "true" | "false" | "none" | "True" | "False" | "None")
+}
+
+fn named(name: &str) -> Expr {
+    match name {
+        "true" | "True" => Expr::Const(Const::Bool(true)),
+        "false" | "False" => Expr::Const(Const::Bool(false)),
+        "none" | "None" => Expr::Const(Const::None),
+        _ => Expr::Name(Variable::new(name)),
+    }
+}

@@ -1,0 +1,541 @@
+//! Runs the statements of a template.
+//!
+//! Text of the template becomes scaffold of the message in hand, or stays open, at the moment it is *written*: when an
+//! output statement puts it into the output or into a buffer. What is still open at the end is frame.
+
+use std::ops::Range;
+use std::rc::Rc;
+
+use super::ast::{Block, Expr, Load, Part, Scope, Slot, Stmt, Target, Tree};
+use super::dump::{to_text, write_text};
+use super::escape::escaped;
+use super::failure::{limit_error, raise, type_error, value_error};
+use super::frame::Frame;
+use super::options::Limits;
+use super::text::{Mark, Text, Writer};
+use super::value::{Undefined, Value};
+use super::{Clock, globals};
+use crate::author::Author;
+use crate::{Error, Result};
+
+/// What follows a statement.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Flow {
+    Next,
+    Break,
+    Continue,
+}
+
+/// A rendering under way.
+#[derive(Debug)]
+pub(super) struct Renderer<'a> {
+    tree: &'a Tree,
+    /// The arguments of the rendering by name.
+    pub(super) arguments: Vec<(&'a str, Value<'a>)>,
+    pub(super) clock: Option<Clock>,
+    limits: Limits,
+    pub(super) out: Writer,
+    pub(super) frame: Rc<Frame<'a>>,
+    /// The index of the message in hand.
+    pub(super) in_hand: Option<u32>,
+    /// How much of the output was written when the statement began that now fills a buffer.
+    written: Option<usize>,
+    /// Start and length in characters of each `{% generation %}`.
+    generations: Vec<(usize, usize)>,
+    /// Variables of the top level, for blocks.
+    exported: Vec<(&'a str, Value<'a>)>,
+    /// Frames and namespaces that may hold themselves, to be emptied at the end.
+    kept: Vec<Rc<Frame<'a>>>,
+    pub(super) namespaces: Vec<Value<'a>>,
+    autoescape: bool,
+    depth: usize,
+    iterations: u64,
+    /// Bytes in the buffers around the running one.
+    buffered: usize,
+}
+
+/// What a rendering gives: the text with runs, and the generation blocks.
+pub(super) struct Rendering {
+    pub(super) out: Writer,
+    pub(super) generations: Vec<(usize, usize)>,
+}
+
+impl<'a> Renderer<'a> {
+    pub(super) fn new(
+        tree: &'a Tree,
+        arguments: Vec<(&'a str, Value<'a>)>,
+        clock: Option<Clock>,
+        limits: Limits,
+    ) -> Self {
+        Self {
+            tree,
+            arguments,
+            clock,
+            limits,
+            out: Writer::default(),
+            frame: Frame::new(tree.slots, None),
+            in_hand: None,
+            written: None,
+            generations: Vec::new(),
+            exported: Vec::new(),
+            kept: Vec::new(),
+            namespaces: Vec::new(),
+            autoescape: false,
+            depth: 0,
+            iterations: 0,
+            buffered: 0,
+        }
+    }
+
+    /// Renders the whole template.
+    pub(super) fn run(mut self) -> (Result<Rendering>, Option<u32>) {
+        if let Some(slot) = self.tree.self_slot {
+            self.frame.set(slot, Value::Template);
+        }
+        let result = self.run_scope(&self.tree.scope);
+        self.release();
+        let rendering = Rendering { out: self.out, generations: self.generations };
+        (result.map(|_| rendering), self.in_hand)
+    }
+
+    /// Breaks the cycles of values that hold the frame or namespace they are in.
+    fn release(&mut self) {
+        self.frame.clear();
+        self.kept.iter().for_each(|frame| frame.clear());
+        for namespace in std::mem::take(&mut self.namespaces) {
+            if let Value::Namespace(fields) = namespace {
+                let _old = std::mem::take(&mut *fields.borrow_mut());
+            }
+        }
+    }
+
+    /// Remembers that the running frame may hold itself.
+    pub(super) fn keep_frame(&mut self) {
+        self.kept.push(self.frame.clone());
+    }
+
+    pub(super) fn count_iteration(&mut self) -> Result<()> {
+        self.iterations += 1;
+        if self.iterations > self.limits.iterations {
+            return Err(limit_error(format!("more than {} iterations", self.limits.iterations)));
+        }
+        Ok(())
+    }
+
+    /// Refuses a text of so many bytes, or an output with them, if that is beyond the limit.
+    pub(super) fn check_size(&self, bytes: usize) -> Result<()> {
+        if bytes.saturating_add(self.buffered) > self.limits.output {
+            return Err(limit_error(format!("more than {} bytes of text", self.limits.output)));
+        }
+        Ok(())
+    }
+
+    /// Runs `work` one level deeper.
+    pub(super) fn nested<T>(&mut self, work: impl FnOnce(&mut Self) -> Result<T>) -> Result<T> {
+        if self.depth >= self.limits.recursion {
+            return Err(limit_error("maximum recursion depth exceeded"));
+        }
+        self.depth += 1;
+        let result = work(self);
+        self.depth -= 1;
+        result
+    }
+
+    /// Gives the variables of a scope their first values.
+    pub(super) fn enter(&mut self, loads: &'a [(Slot, Load)]) {
+        for (slot, load) in loads {
+            let value = match load {
+                Load::Resolve(name) => self.resolve(name),
+                Load::Alias(outer) => self.frame.get(*outer),
+                Load::Undefined => Value::Missing,
+            };
+            self.frame.set(*slot, value);
+        }
+    }
+
+    /// Takes the values of a scope's variables away again.
+    pub(super) fn leave(&mut self, loads: &[(Slot, Load)]) {
+        for (slot, _) in loads {
+            self.frame.set(*slot, Value::Missing);
+        }
+    }
+
+    /// The argument or global of a name.
+    fn resolve(&self, name: &'a str) -> Value<'a> {
+        let mut known = self.exported.iter().rev().chain(self.arguments.iter().rev());
+        match known.find(|(known, _)| *known == name) {
+            Some((_, value)) => value.clone(),
+            None => globals::find(name).map_or(Value::Missing, Value::Function),
+        }
+    }
+
+    /// The value of a variable; one without a value is undefined.
+    pub(super) fn load(&self, variable: &'a super::ast::Variable) -> Value<'a> {
+        match self.frame.get(variable.slot) {
+            Value::Missing => Value::Undefined(Undefined::Name(&variable.name)),
+            value => value,
+        }
+    }
+
+    pub(super) fn run_scope(&mut self, scope: &'a Scope) -> Result<Flow> {
+        let flow = self.run_scope_inside(scope)?;
+        self.leave(&scope.loads);
+        Ok(flow)
+    }
+
+    /// The body of a scope whose variables keep their values: an iteration of a loop.
+    pub(super) fn run_scope_inside(&mut self, scope: &'a Scope) -> Result<Flow> {
+        self.enter(&scope.loads);
+        self.run_body(&scope.body)
+    }
+
+    pub(super) fn run_body(&mut self, body: &'a [Stmt]) -> Result<Flow> {
+        for stmt in body {
+            match self.run_statement(stmt)? {
+                Flow::Next => {}
+                flow => return Ok(flow),
+            }
+        }
+        Ok(Flow::Next)
+    }
+
+    fn run_statement(&mut self, stmt: &'a Stmt) -> Result<Flow> {
+        match stmt {
+            Stmt::Output(parts) => self.run_output(parts)?,
+            Stmt::Set { target, value, line, exported } => {
+                at_line(*line, self.run_set(target, value, *exported))?;
+            }
+            Stmt::SetBlock { target, filter, scope, line, exported } => {
+                return at_line(*line, self.run_set_block(target, filter.as_ref(), scope, *exported));
+            }
+            Stmt::For(node) => return at_line(node.line, self.run_for(node)),
+            Stmt::If { branches, otherwise } => {
+                for (test, body, line) in branches {
+                    if at_line(*line, self.evaluate(test))?.is_true() {
+                        return self.run_body(body);
+                    }
+                }
+                return self.run_body(otherwise);
+            }
+            Stmt::Macro { variable, definition, exported } => self.run_macro(variable, definition, *exported),
+            Stmt::CallBlock { body, call } => at_line(call.line, self.run_call_block(body, call))?,
+            Stmt::FilterBlock { filter, scope, line } => {
+                return at_line(*line, self.run_filter_block(filter, scope));
+            }
+            Stmt::With { targets, scope, line } => return at_line(*line, self.run_with(targets, scope)),
+            Stmt::Generation { scope, unset } => self.run_generation(scope, unset)?,
+            Stmt::AutoEscape { enabled, scope, line } => {
+                return at_line(*line, self.run_autoescape(enabled, scope));
+            }
+            Stmt::Block { name, index, required, line } => {
+                if *required {
+                    let error = raise("TemplateRuntimeError", format!("required block '{name}' not found"));
+                    return Err(error.at_line(*line));
+                }
+                at_line(*line, self.run_block_statement(*index))?;
+            }
+            Stmt::Load { template, ignore_missing, line, .. } => {
+                at_line(*line, self.run_load(template, *ignore_missing))?;
+            }
+            Stmt::Break(_) => return Ok(Flow::Break),
+            Stmt::Continue(_) => return Ok(Flow::Continue),
+        }
+        Ok(Flow::Next)
+    }
+
+    fn run_output(&mut self, parts: &'a [Part]) -> Result<()> {
+        for part in parts {
+            match part {
+                Part::Text(text) => {
+                    let mark = self.written_mark(None);
+                    self.out.push(text, mark);
+                }
+                Part::Expr(expr, line) => {
+                    let written = self.evaluate(expr).and_then(|value| self.write_value(&value));
+                    at_line(*line, written)?;
+                }
+            }
+        }
+        self.check_size(self.out.len())
+    }
+
+    /// The author of a byte as it is written.
+    fn written_mark(&self, mark: Mark) -> Mark {
+        mark.or_else(|| self.in_hand.map(Author::Scaffold))
+    }
+
+    /// Writes a value as an output statement does.
+    pub(super) fn write_value(&mut self, value: &Value<'a>) -> Result<()> {
+        if self.autoescape {
+            let text = match value {
+                Value::Text(text) => escaped(text),
+                value => escaped(&to_text(value)?),
+            };
+            self.push_written(&text);
+            return Ok(());
+        }
+        if let Value::Text(text) = value {
+            self.push_written(text);
+            return self.check_size(self.out.len());
+        }
+        match self.in_hand {
+            None => write_text(value, &mut self.out)?,
+            Some(_) => {
+                let text = to_text(value)?;
+                self.push_written(&text);
+            }
+        }
+        self.check_size(self.out.len())
+    }
+
+    fn push_written(&mut self, text: &Text<'a>) {
+        match self.in_hand {
+            None => self.out.push_text(text),
+            Some(message) => self.out.push_as(text, |mark| mark.or(Some(Author::Scaffold(message)))),
+        }
+    }
+
+    /// Assigns a value to a name, a field of a namespace, or several of them.
+    pub(super) fn assign(&mut self, target: &'a Target, value: Value<'a>) -> Result<()> {
+        match target {
+            Target::Name(variable) => self.frame.set(variable.slot, value),
+            Target::Field(variable, name) => {
+                let Value::Namespace(fields) = self.frame.get(variable.slot) else { return Err(no_namespace()) };
+                globals::check_field(name)?;
+                let _old = fields.borrow_mut().insert((**name).into(), value);
+            }
+            Target::Tuple(targets) => {
+                let values = self.unpack(&value, targets.len())?;
+                for (target, value) in targets.iter().zip(values) {
+                    self.assign(target, value)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn unpack(&mut self, value: &Value<'a>, count: usize) -> Result<Vec<Value<'a>>> {
+        if let Value::Namespace(_) | Value::Int(_) | Value::None | Value::Bool(_) | Value::Float(_) = value {
+            return Err(type_error(format!("cannot unpack non-iterable {} object", value.type_name())));
+        }
+        let mut source = self.iterate(value)?;
+        let mut values = Vec::with_capacity(count);
+        while let Some(item) = self.next(&mut source)? {
+            if values.len() == count {
+                return Err(value_error(format!("too many values to unpack (expected {count})")));
+            }
+            values.push(item);
+        }
+        if values.len() < count {
+            let message = format!("not enough values to unpack (expected {count}, got {})", values.len());
+            return Err(value_error(message));
+        }
+        Ok(values)
+    }
+
+    /// A field can be assigned only on a namespace, which is checked before the value is computed.
+    fn check_namespaces(&self, target: &Target) -> Result<()> {
+        match target {
+            Target::Name(_) => Ok(()),
+            Target::Field(variable, _) => match self.frame.get(variable.slot) {
+                Value::Namespace(_) => Ok(()),
+                _ => Err(no_namespace()),
+            },
+            Target::Tuple(targets) => targets.iter().try_for_each(|target| self.check_namespaces(target)),
+        }
+    }
+
+    fn run_set(&mut self, target: &'a Target, value: &'a Expr, exported: bool) -> Result<()> {
+        self.check_namespaces(target)?;
+        let value = self.evaluate(value)?;
+        self.assign(target, value)?;
+        if exported {
+            self.export(target);
+        }
+        Ok(())
+    }
+
+    fn export(&mut self, target: &'a Target) {
+        match target {
+            Target::Name(variable) => {
+                let value = self.frame.get(variable.slot);
+                self.exported.push((&variable.name, value));
+            }
+            Target::Field(..) => {}
+            Target::Tuple(targets) => targets.iter().for_each(|target| self.export(target)),
+        }
+    }
+
+    /// Runs `work` with a buffer for its output, and returns what it wrote.
+    pub(super) fn in_buffer<T>(&mut self, work: impl FnOnce(&mut Self) -> Result<T>) -> Result<(Text<'a>, T)> {
+        let outermost = self.written.is_none();
+        if outermost {
+            self.written = Some(self.out.len());
+        }
+        let outer = std::mem::take(&mut self.out);
+        self.buffered += outer.len();
+        let result = work(self);
+        self.buffered -= outer.len();
+        let inner = std::mem::replace(&mut self.out, outer);
+        if outermost {
+            self.written = None;
+        }
+        result.map(|value| (inner.finish(), value))
+    }
+
+    /// Runs the body of a function in its frame, and returns what it wrote.
+    pub(super) fn in_function(
+        &mut self,
+        frame: Rc<Frame<'a>>,
+        work: impl FnOnce(&mut Self) -> Result<()>,
+    ) -> Result<Text<'a>> {
+        let outer = std::mem::replace(&mut self.frame, frame);
+        let result = self.nested(|renderer| renderer.in_buffer(work));
+        self.frame = outer;
+        result.map(|(text, ())| text)
+    }
+
+    fn run_set_block(
+        &mut self,
+        target: &'a Target,
+        filter: Option<&'a Expr>,
+        scope: &'a Scope,
+        exported: bool,
+    ) -> Result<Flow> {
+        let (text, flow) = self.in_buffer(|renderer| renderer.run_scope_inside(scope))?;
+        if flow != Flow::Next {
+            return Ok(flow);
+        }
+        let text = text.with_safety(self.autoescape);
+        let value = match filter {
+            None => Value::Text(text),
+            Some(filter) => self.evaluate_filter_on(filter, Value::Text(text))?,
+        };
+        self.assign(target, value)?;
+        self.leave(&scope.loads);
+        if exported {
+            self.export(target);
+        }
+        Ok(Flow::Next)
+    }
+
+    fn run_filter_block(&mut self, filter: &'a Expr, scope: &'a Scope) -> Result<Flow> {
+        let (text, flow) = self.in_buffer(|renderer| renderer.run_scope_inside(scope))?;
+        if flow != Flow::Next {
+            return Ok(flow);
+        }
+        let text = text.with_safety(self.autoescape);
+        let value = self.evaluate_filter_on(filter, Value::Text(text))?;
+        self.leave(&scope.loads);
+        self.write_value(&value)?;
+        Ok(Flow::Next)
+    }
+
+    fn run_with(&mut self, targets: &'a [(Target, Expr)], scope: &'a Scope) -> Result<Flow> {
+        self.enter(&scope.loads);
+        for (target, value) in targets {
+            let value = self.evaluate(value)?;
+            self.assign(target, value)?;
+        }
+        let flow = self.run_body(&scope.body)?;
+        self.leave(&scope.loads);
+        Ok(flow)
+    }
+
+    /// The span of a generation block starts at what was written when the outermost statement that buffers began.
+    fn run_generation(&mut self, scope: &'a Scope, unset: &[Slot]) -> Result<()> {
+        for slot in unset {
+            self.frame.set(*slot, Value::Undefined(Undefined::Hint("No caller defined".into())));
+        }
+        let outermost = self.written.is_none();
+        let start = *self.written.get_or_insert(self.out.len());
+        let from = self.out.len();
+        let result = self.run_scope(scope);
+        if outermost {
+            self.written = None;
+        }
+        result?;
+        let characters = self.out.as_str()[from..].chars().count();
+        self.generations.push((start, characters));
+        Ok(())
+    }
+
+    fn run_autoescape(&mut self, enabled: &'a Expr, scope: &'a Scope) -> Result<Flow> {
+        self.enter(&scope.loads);
+        let enabled = self.evaluate(enabled)?.is_true();
+        let outer = std::mem::replace(&mut self.autoescape, enabled);
+        let flow = self.run_body(&scope.body);
+        self.autoescape = outer;
+        self.leave(&scope.loads);
+        flow
+    }
+
+    pub(super) fn autoescape(&self) -> bool {
+        self.autoescape
+    }
+
+    fn run_block_statement(&mut self, index: usize) -> Result<()> {
+        let outer = self.enter_block(index)?;
+        let Some((block, outer)) = outer else { return Ok(()) };
+        let result = self.nested(|renderer| renderer.run_scope(&block.scope));
+        self.frame = outer;
+        result.map(drop)
+    }
+
+    /// A block called through `self`.
+    pub(super) fn call_block(&mut self, index: usize) -> Result<Text<'a>> {
+        let Some(block) = self.tree.blocks.get(index) else { return Ok(Text::own("")) };
+        self.in_function(Frame::new(block.slots, None), |renderer| renderer.run_scope(&block.scope).map(drop))
+    }
+
+    /// The index of a block by its name.
+    pub(super) fn find_block(&self, name: &str) -> Option<usize> {
+        self.tree.blocks.iter().position(|block| &*block.name == name)
+    }
+
+    fn enter_block(&mut self, index: usize) -> Result<Option<(&'a Block, Rc<Frame<'a>>)>> {
+        let Some(block) = self.tree.blocks.get(index) else { return Ok(None) };
+        let outer = std::mem::replace(&mut self.frame, Frame::new(block.slots, None));
+        Ok(Some((block, outer)))
+    }
+
+    fn run_macro(&mut self, variable: &'a super::ast::Variable, definition: &'a super::ast::Macro, exported: bool) {
+        self.keep_frame();
+        let value = self.macro_value(definition);
+        self.frame.set(variable.slot, value.clone());
+        if exported {
+            self.exported.push((&variable.name, value));
+        }
+    }
+
+    fn run_load(&mut self, template: &'a Expr, ignore_missing: bool) -> Result<()> {
+        self.evaluate(template)?;
+        let _ = ignore_missing;
+        Err(type_error("no loader for this environment specified"))
+    }
+}
+
+/// Gives an error the line of its statement, unless it knows a line inside it.
+pub(super) fn at_line<T>(line: u32, result: Result<T>) -> Result<T> {
+    result.map_err(|error: Error| error.at_line(line))
+}
+
+fn no_namespace() -> Error {
+    raise("TemplateRuntimeError", "cannot assign attribute on non-namespace object")
+}
+
+/// The byte ranges of generation blocks in the finished text.
+pub(super) fn generation_spans(text: &str, generations: &[(usize, usize)]) -> Vec<Range<u32>> {
+    generations
+        .iter()
+        .map(|(start, characters)| {
+            let start = (*start).min(text.len());
+            let mut inside = text[start..].char_indices().skip(*characters).map(|(at, _)| at);
+            let end = inside.next().unwrap_or_else(|| {
+                let missing = characters.saturating_sub(text[start..].chars().count());
+                text.len() - start + missing
+            });
+            start as u32..(start + end) as u32
+        })
+        .collect()
+}

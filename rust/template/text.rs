@@ -1,0 +1,267 @@
+//! Texts that know who wrote each of their bytes.
+//!
+//! *Invariant*: the runs of a text end where the text ends, none is empty, and neighbours differ. A text of one author,
+//! by far the most common, carries that author and no runs; a text that a template or a conversation holds is borrowed.
+
+use std::ops::Range;
+use std::rc::Rc;
+
+use crate::author::Author;
+
+/// The author of a byte; `None` is the template, before it is known for which message it writes.
+pub(super) type Mark = Option<Author>;
+
+/// A run of bytes with one mark, up to `end`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Run {
+    pub(super) end: u32,
+    pub(super) mark: Mark,
+}
+
+#[derive(Debug, Clone)]
+enum Str<'a> {
+    Borrowed(&'a str),
+    Shared(Rc<str>),
+}
+
+#[derive(Debug, Clone)]
+enum Marks {
+    One(Mark),
+    Runs(Rc<[Run]>),
+}
+
+/// A text with the author of every byte. A *safe* text escapes what is added to it (`Markup` in Python).
+#[derive(Debug, Clone)]
+pub(super) struct Text<'a> {
+    str: Str<'a>,
+    marks: Marks,
+    safe: bool,
+}
+
+impl<'a> Text<'a> {
+    /// A text that the template or the conversation holds.
+    pub(super) fn borrowed(text: &'a str, mark: Mark) -> Self {
+        Self { str: Str::Borrowed(text), marks: Marks::One(mark), safe: false }
+    }
+
+    /// A new text of one author.
+    pub(super) fn new(text: impl Into<Rc<str>>, mark: Mark) -> Self {
+        Self { str: Str::Shared(text.into()), marks: Marks::One(mark), safe: false }
+    }
+
+    /// A new text of the template.
+    pub(super) fn own(text: impl Into<Rc<str>>) -> Self {
+        Self::new(text, None)
+    }
+
+    pub(super) fn as_str(&self) -> &str {
+        match &self.str {
+            Str::Borrowed(text) => text,
+            Str::Shared(text) => text,
+        }
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.as_str().len()
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.as_str().is_empty()
+    }
+
+    /// Whether this escapes what is added to it.
+    pub(super) fn is_safe(&self) -> bool {
+        self.safe
+    }
+
+    #[must_use]
+    pub(super) fn with_safety(mut self, safe: bool) -> Self {
+        self.safe = safe;
+        self
+    }
+
+    /// The runs, those of a one-author text included.
+    pub(super) fn runs(&self) -> impl Iterator<Item = Run> + '_ {
+        let (one, many): (Option<Run>, &[Run]) = match &self.marks {
+            Marks::One(_) if self.is_empty() => (None, &[]),
+            Marks::One(mark) => (Some(Run { end: self.len() as u32, mark: *mark }), &[]),
+            Marks::Runs(runs) => (None, runs),
+        };
+        one.into_iter().chain(many.iter().copied())
+    }
+
+    /// The author of the byte at `at`.
+    pub(super) fn mark_at(&self, at: usize) -> Mark {
+        match &self.marks {
+            Marks::One(mark) => *mark,
+            Marks::Runs(runs) => runs.get(runs.partition_point(|run| run.end as usize <= at)).and_then(|run| run.mark),
+        }
+    }
+
+    /// The one author of the whole text, if it has one.
+    pub(super) fn single_mark(&self) -> Option<Mark> {
+        match &self.marks {
+            Marks::One(mark) => Some(*mark),
+            Marks::Runs(_) => None,
+        }
+    }
+
+    /// The bytes of a range, with their authors. The range lies on character boundaries.
+    #[must_use]
+    pub(super) fn slice(&self, range: Range<usize>) -> Self {
+        if range.start == 0 && range.end == self.len() {
+            return self.clone();
+        }
+        let marks = match &self.marks {
+            Marks::One(mark) => Marks::One(*mark),
+            Marks::Runs(runs) => cut(runs, &range),
+        };
+        let str = match &self.str {
+            Str::Borrowed(text) => Str::Borrowed(&text[range]),
+            Str::Shared(text) => Str::Shared(text[range].into()),
+        };
+        Self { str, marks, safe: self.safe }
+    }
+
+    /// The same bytes, all by another author.
+    #[must_use]
+    pub(super) fn marked(mut self, mark: Mark) -> Self {
+        self.marks = Marks::One(mark);
+        self
+    }
+}
+
+/// The runs of a range of a text, counted from its start.
+fn cut(runs: &[Run], range: &Range<usize>) -> Marks {
+    let first = runs.partition_point(|run| run.end as usize <= range.start);
+    let inside = runs[first..].iter().scan(false, |finished, run| {
+        let end = (run.end as usize).min(range.end);
+        let more = !*finished;
+        *finished = run.end as usize >= range.end;
+        more.then_some(Run { end: (end - range.start) as u32, mark: run.mark })
+    });
+    let cut: Vec<Run> = inside.collect();
+    match cut.as_slice() {
+        [] => Marks::One(None),
+        [run] => Marks::One(run.mark),
+        _ if range.is_empty() => Marks::One(None),
+        _ => Marks::Runs(cut.into()),
+    }
+}
+
+/// A text that is being written: the output of a template, of a buffer, or of a string operation.
+#[derive(Debug, Default)]
+pub(super) struct Writer {
+    text: String,
+    runs: Vec<Run>,
+}
+
+impl Writer {
+    pub(super) fn with_capacity(bytes: usize) -> Self {
+        Self { text: String::with_capacity(bytes), runs: Vec::new() }
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.text.len()
+    }
+
+    pub(super) fn as_str(&self) -> &str {
+        &self.text
+    }
+
+    /// Appends bytes of one author.
+    pub(super) fn push(&mut self, text: &str, mark: Mark) {
+        self.text.push_str(text);
+        self.close(mark);
+    }
+
+    /// Gives what was appended to the text since the last run to `mark`.
+    fn close(&mut self, mark: Mark) {
+        let end = self.text.len() as u32;
+        match self.runs.last_mut() {
+            Some(last) if last.mark == mark => last.end = end,
+            Some(last) if last.end == end => {}
+            None if end == 0 => {}
+            _ => self.runs.push(Run { end, mark }),
+        }
+    }
+
+    /// Appends what `write` writes, all of it by one author.
+    pub(super) fn write_with(&mut self, mark: Mark, write: impl FnOnce(&mut String)) {
+        write(&mut self.text);
+        self.close(mark);
+    }
+
+    /// Appends a text with its authors.
+    pub(super) fn push_text(&mut self, text: &Text<'_>) {
+        self.push_as(text, |mark| mark);
+    }
+
+    /// Appends a text, each mark of which is replaced.
+    pub(super) fn push_as(&mut self, text: &Text<'_>, mark: impl Fn(Mark) -> Mark) {
+        let mut start = 0;
+        for run in text.runs() {
+            let end = run.end as usize;
+            self.push(&text.as_str()[start..end], mark(run.mark));
+            start = end;
+        }
+    }
+
+    /// Appends a range of a text with its authors.
+    pub(super) fn push_range(&mut self, text: &Text<'_>, range: Range<usize>) {
+        match text.single_mark() {
+            Some(mark) => self.push(&text.as_str()[range], mark),
+            None => self.push_text(&text.slice(range)),
+        }
+    }
+
+    /// The written text.
+    pub(super) fn finish<'a>(self) -> Text<'a> {
+        let marks = match self.runs.as_slice() {
+            [] => Marks::One(None),
+            [run] => Marks::One(run.mark),
+            _ => Marks::Runs(self.runs.into()),
+        };
+        Text { str: Str::Shared(self.text.into()), marks, safe: false }
+    }
+
+    /// The written text and its runs.
+    pub(super) fn into_parts(self) -> (String, Vec<Run>) {
+        (self.text, self.runs)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn mixed() -> Text<'static> {
+        let mut writer = Writer::default();
+        writer.push("ab", None);
+        writer.push("", Some(Author::Tools));
+        writer.push("cde", Some(Author::Tools));
+        writer.push("f", Some(Author::Documents));
+        writer.finish()
+    }
+
+    #[test]
+    fn runs_merge_and_are_never_empty() {
+        let ends: Vec<u32> = mixed().runs().map(|run| run.end).collect();
+        assert_eq!(ends, [2, 5, 6]);
+    }
+
+    #[test]
+    fn a_slice_keeps_the_author_of_each_byte() {
+        let text = mixed();
+        for start in 0..=6 {
+            for end in start..=6 {
+                let slice = text.slice(start..end);
+                assert_eq!(slice.as_str(), &"abcdef"[start..end]);
+                assert_eq!(slice.runs().last().map_or(0, |run| run.end as usize), end - start);
+                for at in 0..end - start {
+                    assert_eq!(slice.mark_at(at), text.mark_at(start + at), "{start}..{end} at {at}");
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,342 @@
+//! What a template computes with: Python's values, texts that carry authors, and messages that know which one they are.
+//!
+//! Values borrow from the template and the conversation, so that reading a field copies nothing. A container that a
+//! message field, the tools or the documents hold remembers its author; one that the template builds has none.
+
+mod map;
+mod undefined;
+
+use std::cell::{Cell, RefCell};
+use std::rc::Rc;
+
+use indexmap::IndexMap;
+use num_bigint::BigInt;
+
+use super::ast;
+use super::generator::Generator;
+use super::loops::LoopState;
+use super::methods::Method;
+use super::text::{Mark, Text};
+use crate::message::{Data, Key};
+
+pub(super) use map::{Entries, Fields, HashKey, Map, Message, insert};
+pub(super) use undefined::Undefined;
+
+/// A value.
+#[derive(Debug, Clone)]
+pub(super) enum Value<'a> {
+    /// A variable that has no value yet; templates never see it.
+    Missing,
+    Undefined(Undefined<'a>),
+    None,
+    Bool(bool),
+    Int(i64),
+    /// Beyond 64 bits.
+    Big(Rc<BigInt>),
+    Float(f64),
+    Text(Text<'a>),
+    List(List<'a>),
+    Tuple(List<'a>),
+    Dict(Map<'a>),
+    Range(Range),
+    /// What `dict.keys()`, `.values()` and `.items()` give.
+    View(View, Map<'a>),
+    Namespace(Rc<RefCell<IndexMap<Rc<str>, Value<'a>>>>),
+    Generator(Rc<RefCell<Generator<'a>>>),
+    Macro(Rc<MacroValue<'a>>),
+    Method(Rc<(Value<'a>, Method)>),
+    Function(Function),
+    Loop(Rc<LoopState<'a>>),
+    Cycler(Rc<(List<'a>, Cell<usize>)>),
+    Joiner(Rc<(Text<'a>, Cell<bool>)>),
+    Slice(Rc<[Value<'a>; 3]>),
+    /// A group of `groupby`: a tuple whose items have names.
+    Group(Rc<(Value<'a>, Value<'a>)>),
+    /// `self`, and a block of it by its index.
+    Template,
+    Block(usize),
+}
+
+/// The functions of the environment.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Function {
+    Range,
+    Dict,
+    DictFromKeys,
+    Namespace,
+    Lipsum,
+    Cycler,
+    Joiner,
+    RaiseException,
+    StrftimeNow,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum View {
+    Keys,
+    Values,
+    Items,
+}
+
+/// `range(start, start + step * length, step)`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Range {
+    pub(super) start: i64,
+    pub(super) stop: i64,
+    pub(super) step: i64,
+}
+
+impl Range {
+    pub(super) fn len(&self) -> usize {
+        let (start, stop, step) = (i128::from(self.start), i128::from(self.stop), i128::from(self.step));
+        let span = if step > 0 { stop - start } else { start - stop };
+        if span <= 0 { 0 } else { ((span - 1) / step.abs() + 1) as usize }
+    }
+
+    pub(super) fn get(&self, index: usize) -> i64 {
+        self.start.wrapping_add(self.step.wrapping_mul(index as i64))
+    }
+}
+
+/// A macro with the variables around it.
+#[derive(Debug)]
+pub(super) struct MacroValue<'a> {
+    pub(super) definition: &'a ast::Macro,
+    pub(super) frame: Rc<super::frame::Frame<'a>>,
+}
+
+/// A list or tuple, and the author of its whole dump if it has one.
+#[derive(Debug, Clone)]
+pub(super) enum List<'a> {
+    /// Inside a field, tools or documents, or a plain argument of the template (no author).
+    Data(&'a [Data], Mark),
+    /// Consecutive messages, the first of which has this index.
+    Messages(&'a [Data], u32, &'a Fields),
+    Built(Rc<[Value<'a>]>, Mark),
+}
+
+impl<'a> List<'a> {
+    pub(super) fn new(items: Vec<Value<'a>>) -> Self {
+        Self::Built(items.into(), None)
+    }
+
+    pub(super) fn len(&self) -> usize {
+        match self {
+            Self::Data(items, _) | Self::Messages(items, ..) => items.len(),
+            Self::Built(items, _) => items.len(),
+        }
+    }
+
+    pub(super) fn owner(&self) -> Mark {
+        match self {
+            Self::Data(_, owner) | Self::Built(_, owner) => *owner,
+            Self::Messages(..) => None,
+        }
+    }
+
+    pub(super) fn get(&self, index: usize) -> Option<Value<'a>> {
+        match self {
+            Self::Data(items, owner) => items.get(index).map(|item| Value::from_data(item, *owner)),
+            Self::Messages(items, first, fields) => {
+                items.get(index).map(|item| Value::message(item, first + index as u32, fields))
+            }
+            Self::Built(items, _) => items.get(index).cloned(),
+        }
+    }
+
+    pub(super) fn iter(&self) -> impl DoubleEndedIterator<Item = Value<'a>> + '_ {
+        (0..self.len()).filter_map(|index| self.get(index))
+    }
+
+    /// Items `start..end`, still borrowed where they were.
+    pub(super) fn slice(&self, start: usize, end: usize) -> Self {
+        match self {
+            Self::Data(items, owner) => Self::Data(&items[start..end], *owner),
+            Self::Messages(items, first, fields) => Self::Messages(&items[start..end], first + start as u32, fields),
+            Self::Built(items, owner) => Self::Built(items[start..end].into(), *owner),
+        }
+    }
+
+    /// Whether both are the same object for Python's `is`, as far as a template can tell.
+    fn same(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::Data(a, _) | Self::Messages(a, ..), Self::Data(b, _) | Self::Messages(b, ..)) => {
+                std::ptr::eq(*a, *b)
+            }
+            (Self::Built(a, _), Self::Built(b, _)) => Rc::ptr_eq(a, b),
+            _ => false,
+        }
+    }
+}
+
+impl<'a> Value<'a> {
+    /// Data of one author.
+    pub(super) fn from_data(data: &'a Data, owner: Mark) -> Self {
+        match data {
+            Data::Null => Self::None,
+            Data::Bool(flag) => Self::Bool(*flag),
+            Data::Int(number) => Self::Int(*number),
+            Data::BigInt(digits) => super::number::big_from_digits(digits),
+            Data::Float(number) => Self::Float(*number),
+            Data::Text(text) => Self::Text(Text::borrowed(text, owner)),
+            Data::List(items) => Self::List(List::Data(items, owner)),
+            Data::Tuple(items) => Self::Tuple(List::Data(items, owner)),
+            Data::Dict(dict) => Self::Dict(Map::Data(dict, owner)),
+        }
+    }
+
+    /// A message of the conversation.
+    pub(super) fn message(data: &'a Data, index: u32, fields: &'a Fields) -> Self {
+        match data {
+            Data::Dict(dict) => Self::Dict(Map::Message(Message { dict, index, fields })),
+            data => Self::from_data(data, None),
+        }
+    }
+
+    /// A key of a dict of one author.
+    pub(super) fn from_key(key: &'a Key, owner: Mark) -> Self {
+        match key {
+            Key::Text(text) => Self::Text(Text::borrowed(text, owner)),
+            Key::Bool(flag) => Self::Bool(*flag),
+            Key::Int(number) => Self::Int(*number),
+            Key::Float(bits) => Self::Float(f64::from_bits(*bits)),
+            Key::Null => Self::None,
+        }
+    }
+
+    pub(super) fn from_const(constant: &'a ast::Const) -> Self {
+        match constant {
+            ast::Const::None => Self::None,
+            ast::Const::Bool(flag) => Self::Bool(*flag),
+            ast::Const::Int(number) => Self::Int(*number),
+            ast::Const::Big(digits) => super::number::big_from_digits(digits),
+            ast::Const::Float(number) => Self::Float(*number),
+            ast::Const::Text(text) => Self::literal(text),
+        }
+    }
+
+    /// A text of the template.
+    pub(super) fn literal(text: &'a str) -> Self {
+        Self::Text(Text::borrowed(text, None))
+    }
+
+    /// A new text of the template.
+    pub(super) fn own(text: impl Into<Rc<str>>) -> Self {
+        Self::Text(Text::own(text))
+    }
+
+    pub(super) fn list(items: Vec<Self>) -> Self {
+        Self::List(List::new(items))
+    }
+
+    pub(super) fn tuple(items: Vec<Self>) -> Self {
+        Self::Tuple(List::new(items))
+    }
+
+    pub(super) fn as_text(&self) -> Option<&Text<'a>> {
+        match self {
+            Self::Text(text) => Some(text),
+            _ => None,
+        }
+    }
+
+    pub(super) fn as_str(&self) -> Option<&str> {
+        self.as_text().map(Text::as_str)
+    }
+
+    pub(super) fn is_undefined(&self) -> bool {
+        matches!(self, Self::Undefined(_))
+    }
+
+    /// The message that this is, by its index.
+    pub(super) fn message_index(&self) -> Option<u32> {
+        match self {
+            Self::Dict(Map::Message(message)) => Some(message.index),
+            _ => None,
+        }
+    }
+
+    /// The name of its Python type.
+    pub(super) fn type_name(&self) -> &'static str {
+        match self {
+            Self::Missing | Self::Undefined(_) => "Undefined",
+            Self::None => "NoneType",
+            Self::Bool(_) => "bool",
+            Self::Int(_) | Self::Big(_) => "int",
+            Self::Float(_) => "float",
+            Self::Text(text) if text.is_safe() => "Markup",
+            Self::Text(_) => "str",
+            Self::List(_) => "list",
+            Self::Tuple(_) => "tuple",
+            Self::Dict(_) => "dict",
+            Self::Range(_) => "range",
+            Self::View(View::Keys, _) => "dict_keys",
+            Self::View(View::Values, _) => "dict_values",
+            Self::View(View::Items, _) => "dict_items",
+            Self::Namespace(_) => "TemplateNamespace",
+            Self::Generator(generator) => generator.borrow().type_name(),
+            Self::Macro(_) => "Macro",
+            Self::Method(_) => "builtin_function_or_method",
+            Self::Function(function) => function.type_name(),
+            Self::Loop(_) => "LoopContext",
+            Self::Cycler(_) => "Cycler",
+            Self::Joiner(_) => "Joiner",
+            Self::Slice(_) => "slice",
+            Self::Group(_) => "_GroupTuple",
+            Self::Template => "TemplateReference",
+            Self::Block(_) => "BlockReference",
+        }
+    }
+
+    /// Python's truth of a value.
+    pub(super) fn is_true(&self) -> bool {
+        match self {
+            Self::Missing | Self::Undefined(_) | Self::None => false,
+            Self::Bool(flag) => *flag,
+            Self::Int(number) => *number != 0,
+            Self::Float(number) => *number != 0.0,
+            Self::Text(text) => !text.is_empty(),
+            Self::List(items) | Self::Tuple(items) => items.len() > 0,
+            Self::Dict(map) | Self::View(_, map) => map.len() > 0,
+            Self::Range(range) => range.len() > 0,
+            Self::Loop(state) => state.is_true(),
+            _ => true,
+        }
+    }
+
+    /// Python's `is`.
+    pub(super) fn is_same(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::None, Self::None) | (Self::Template, Self::Template) => true,
+            (Self::Bool(a), Self::Bool(b)) => a == b,
+            // Python keeps one object for each small integer.
+            (Self::Int(a), Self::Int(b)) => a == b && (-5..=256).contains(a),
+            (Self::Text(a), Self::Text(b)) => {
+                std::ptr::eq(a.as_str(), b.as_str()) || (a.len() < 2 && a.as_str() == b.as_str())
+            }
+            (Self::List(a), Self::List(b)) => a.same(b),
+            (Self::Tuple(a), Self::Tuple(b)) => a.same(b) || (a.len() == 0 && b.len() == 0),
+            (Self::Dict(a), Self::Dict(b)) => a.same(b),
+            (Self::Namespace(a), Self::Namespace(b)) => Rc::ptr_eq(a, b),
+            (Self::Generator(a), Self::Generator(b)) => Rc::ptr_eq(a, b),
+            (Self::Macro(a), Self::Macro(b)) => Rc::ptr_eq(a, b),
+            (Self::Loop(a), Self::Loop(b)) => Rc::ptr_eq(a, b),
+            (Self::Cycler(a), Self::Cycler(b)) => Rc::ptr_eq(a, b),
+            (Self::Joiner(a), Self::Joiner(b)) => Rc::ptr_eq(a, b),
+            (Self::Group(a), Self::Group(b)) => Rc::ptr_eq(a, b),
+            (Self::Function(a), Self::Function(b)) => a == b,
+            _ => false,
+        }
+    }
+}
+
+impl Function {
+    fn type_name(self) -> &'static str {
+        match self {
+            Self::Dict => "TemplateDict",
+            Self::DictFromKeys => "method",
+            Self::Namespace | Self::Cycler | Self::Joiner => "type",
+            Self::Range | Self::Lipsum | Self::RaiseException | Self::StrftimeNow => "function",
+        }
+    }
+}
