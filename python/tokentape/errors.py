@@ -37,6 +37,7 @@ class TemplateError(TokentapeError, ValueError):
 
     kind: str | None = None
     line: int | None = None
+    message_index: int | None = None
 
 
 class RenderError(TokentapeError, ValueError):
@@ -46,10 +47,12 @@ class RenderError(TokentapeError, ValueError):
         kind: The name of the exception class that transformers raises for the same input, for example
             `"TemplateError"` for `raise_exception` or `"UndefinedError"`.
         line: The line of the template, counted from 1, or None.
+        message_index: The message that was being handled, counted from 0, or None.
     """
 
     kind: str | None = None
     line: int | None = None
+    message_index: int | None = None
 
 
 class TokenizerError(TokentapeError, ValueError):

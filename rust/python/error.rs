@@ -25,10 +25,11 @@ pub(super) fn to_python(py: Python<'_>, error: &Error) -> PyErr {
 
 fn build(py: Python<'_>, error: &Error) -> PyResult<PyErr> {
     let class = py.import("tokentape.errors")?.getattr(class_name(error.kind()))?;
-    let exception = class.call1((error.message(),))?;
+    let exception = class.call1((error.to_string(),))?;
     if matches!(error.kind(), ErrorKind::Template | ErrorKind::Render) {
         exception.setattr("kind", error.class())?;
         exception.setattr("line", error.line())?;
+        exception.setattr("message_index", error.message_index())?;
     }
     Ok(PyErr::from_value(exception))
 }
