@@ -18,6 +18,7 @@ mod number;
 pub mod advantage;
 pub mod columns;
 pub mod message;
+pub mod plan;
 pub mod row;
 // Floor 2
 pub mod template;
@@ -32,6 +33,8 @@ pub mod trajectory;
 pub mod group;
 // Floor 8
 pub mod arrow;
+// Floor 9
+pub mod pack;
 
 pub use error::{Error, ErrorKind, Result};
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tokentape._core import AssistantSpans, Group, Rendered, Seam, Span, Trajectory, Turn, __version__
-from tokentape.batch import Batch, Row, RunWriter
+from tokentape.batch import Batch, PackedBatch, Packing, PackingReport, Row, RunWriter, pack
 from tokentape.chat import Chat
 from tokentape.errors import (
     ArgumentError,
@@ -26,6 +26,9 @@ __all__ = [
     "BudgetError",
     "Chat",
     "Group",
+    "PackedBatch",
+    "Packing",
+    "PackingReport",
     "PolicyError",
     "RenderError",
     "Rendered",
@@ -41,4 +44,5 @@ __all__ = [
     "TrajectoryError",
     "Turn",
     "__version__",
+    "pack",
 ]

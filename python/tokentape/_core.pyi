@@ -723,3 +723,52 @@ class Table:
 
 def trajectories_schema() -> object:
     """The schema of `tokentape.trajectories`, as a capsule of the Arrow C data interface."""
+
+@final
+class Packing:
+    """A planned packing: what `tokentape.Packing` is a face of."""
+
+    @property
+    def ranks(self) -> int: ...
+    @property
+    def micro_steps(self) -> int: ...
+    def rows_of(self, bin: int) -> list[int]: ...  # noqa: A002
+    def report(self) -> dict[str, Any]: ...
+    def page(self, start: int) -> list[PackedBatch]:
+        """The bins from `start` on that are worth filling at once, filled in parallel."""
+
+    def bin(self, index: int) -> PackedBatch: ...
+    def __len__(self) -> int: ...
+    def __arrow_c_schema__(self) -> object: ...
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object: ...
+
+@final
+class PackedBatch:
+    """One filled bin: what `tokentape.PackedBatch` is a face of."""
+
+    def column(self, name: str) -> Any:
+        """A flat read-only numpy view, or a number; None where the packing has no such column."""
+
+    def __arrow_c_schema__(self) -> object: ...
+    def __arrow_c_array__(self, requested_schema: object | None = None) -> tuple[object, object]: ...
+
+def pack(
+    table: Table,
+    *,
+    token_budget: int,
+    ranks: int,
+    overlong: str,
+    align: int,
+    pad_token_id: int,
+    max_segments: int | None,
+    work: tuple[float, float] | NDArray[np.float64],
+) -> Packing: ...
+def plan_bins(
+    lengths: NDArray[np.int32],
+    *,
+    token_budget: int,
+    ranks: int,
+    max_segments: int | None,
+    work: tuple[float, float] | NDArray[np.float64],
+) -> tuple[NDArray[np.int32], int, float]:
+    """The bin of each length, the number of bins, and the imbalance; with ranks, bin `micro_step * ranks + rank`."""

@@ -57,7 +57,7 @@ fn guarded(decode: impl FnOnce() -> Result<Decoded, Damage>) -> Result<Decoded, 
 
 fn decode_file(file: &Buffer) -> Result<Decoded, Damage> {
     let footer = footer(file)?;
-    let footer = root_as_footer(footer).map_err(|error| damaged(error))?;
+    let footer = root_as_footer(footer).map_err(damaged)?;
     let schema = footer.schema().ok_or_else(|| damaged("it has no schema"))?;
     let schema = Arc::new(fb_to_schema(schema));
     let mut decoder = FileDecoder::new(schema.clone(), footer.version());
@@ -100,7 +100,7 @@ fn decode_stream(mut stream: Buffer) -> Result<Decoded, Damage> {
     while !stream.is_empty() {
         batches.extend(decoder.decode(&mut stream).map_err(|error| reason(&error))?);
     }
-    decoder.finish().map_err(|error| damaged(error))?;
+    decoder.finish().map_err(damaged)?;
     let schema = decoder.schema().ok_or_else(|| damaged("it has no schema"))?;
     Ok((schema, batches))
 }

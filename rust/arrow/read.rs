@@ -41,7 +41,7 @@ pub(super) fn canonical_schema(found: &Schema) -> Result<SchemaRef> {
 /// The canonical schema of tables put together: a column that one of them lacks is null there.
 pub(super) fn merged_schema<'a>(schemas: impl Iterator<Item = &'a Schema>) -> Result<SchemaRef> {
     let mut fields = schema::trajectory_fields();
-    for field in schemas.flat_map(|schema| schema.fields()) {
+    for field in schemas.flat_map(Schema::fields) {
         match fields.iter().find(|own| own.name() == field.name()) {
             None => fields.push(field.as_ref().clone().with_nullable(true)),
             Some(own) if own.data_type() == field.data_type() => {}

@@ -86,6 +86,7 @@ pub fn trajectories() -> SchemaRef {
 
 /// The columns of a packed batch that are there only when the rows have them.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[expect(clippy::struct_excessive_bools, reason = "each says whether one column is there")]
 pub struct PackedColumns {
     /// `loss_weight: list<float32>`.
     pub loss_weight: bool,

@@ -1,4 +1,6 @@
 //! What the contract says about values: every row is checked, and the first that breaks a rule is named.
+//!
+//! *Invariant*: in a row that passes, every per-token list has the length of `token_ids` or is null as a whole.
 
 use arrow_array::Array;
 use rayon::prelude::*;
@@ -34,23 +36,19 @@ type Check = std::result::Result<(), String>;
 
 fn check_row(view: &View<'_>, row: usize) -> Check {
     let length = view.token_ids.length(row);
+    if let Some((name, found)) = view.ragged(row) {
+        return Err(format!("`{name}` has {found} values, `token_ids` has {length}: give one value per token"));
+    }
     check_token_ids(view.token_ids.get(row).unwrap_or_default())?;
     let sampled = view.sampled_mask.get(row).unwrap_or_default();
-    check_mask("sampled_mask", sampled, length)?;
-    check_mask("loss_mask", view.loss_mask.get(row).unwrap_or_default(), length)?;
-    check_floats("loss_weight", view.loss_weight.get(row), length)?;
-    check_floats("advantages", view.advantages.get(row), length)?;
+    check_mask("sampled_mask", sampled)?;
+    check_mask("loss_mask", view.loss_mask.get(row).unwrap_or_default())?;
+    check_floats("loss_weight", view.loss_weight.get(row))?;
+    check_floats("advantages", view.advantages.get(row))?;
     check_logprobs(view.logprobs.get(row), sampled)?;
-    check_message_index(view.message_index.get(row).unwrap_or_default(), length)?;
+    check_message_index(view.message_index.get(row).unwrap_or_default())?;
     check_turns(view, row, length)?;
     check_versions(view, row, sampled)
-}
-
-fn same_length(name: &str, found: usize, length: usize) -> Check {
-    if found == length {
-        return Ok(());
-    }
-    Err(format!("`{name}` has {found} values, `token_ids` has {length}: give one value per token"))
 }
 
 /// Fails at the first value that `wrong` picks; the scan without a finding runs at memory speed.
@@ -66,20 +64,17 @@ fn check_token_ids(values: &[i32]) -> Check {
     none_of("token_ids", values, "ids are not negative", |id| id < 0)
 }
 
-fn check_mask(name: &str, values: &[u8], length: usize) -> Check {
-    same_length(name, values.len(), length)?;
+fn check_mask(name: &str, values: &[u8]) -> Check {
     none_of(name, values, "a mask is 0 or 1", |value| value > 1)
 }
 
-fn check_floats(name: &str, values: Option<&[f32]>, length: usize) -> Check {
+fn check_floats(name: &str, values: Option<&[f32]>) -> Check {
     let Some(values) = values else { return Ok(()) };
-    same_length(name, values.len(), length)?;
     none_of(name, values, "values are finite", |value| !value.is_finite())
 }
 
 fn check_logprobs(values: Option<&[f32]>, sampled: &[u8]) -> Check {
     let Some(values) = values else { return Ok(()) };
-    same_length("logprobs", values.len(), sampled.len())?;
     let wrong = |(value, sampled): (&f32, &u8)| *sampled == 1 && !(value.is_finite() && *value <= LOGPROB_TOLERANCE);
     match values.iter().zip(sampled).position(wrong) {
         None => Ok(()),
@@ -90,8 +85,7 @@ fn check_logprobs(values: Option<&[f32]>, sampled: &[u8]) -> Check {
     }
 }
 
-fn check_message_index(values: &[i32], length: usize) -> Check {
-    same_length("message_index", values.len(), length)?;
+fn check_message_index(values: &[i32]) -> Check {
     none_of("message_index", values, "a message is counted from 0, and -1 is the frame", |value| value < -1)
 }
 

@@ -121,6 +121,21 @@ impl<'a> View<'a> {
         column.ok_or_else(|| missing(name))
     }
 
+    /// A per-token column whose list in a row has another length than `token_ids`, and that length.
+    pub fn ragged(&self, row: usize) -> Option<(&'static str, usize)> {
+        let lengths = [
+            ("sampled_mask", self.sampled_mask.get(row).map(<[u8]>::len)),
+            ("loss_mask", self.loss_mask.get(row).map(<[u8]>::len)),
+            ("loss_weight", self.loss_weight.get(row).map(<[f32]>::len)),
+            ("logprobs", self.logprobs.get(row).map(<[f32]>::len)),
+            ("advantages", self.advantages.get(row).map(<[f32]>::len)),
+            ("message_index", self.message_index.get(row).map(<[i32]>::len)),
+        ];
+        let expected = self.token_ids.length(row);
+        let found = lengths.into_iter().find(|(_, length)| length.is_some_and(|length| length != expected));
+        found.map(|(name, length)| (name, length.unwrap_or_default()))
+    }
+
     /// The number of rows.
     pub fn len(&self) -> usize {
         self.batch.num_rows()

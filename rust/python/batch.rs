@@ -1,5 +1,7 @@
 //! `_core.Table`: the rows of a [`Batch`] as Python sees them.
 
+#![expect(clippy::needless_pass_by_value, reason = "pyo3 hands arguments over by value")]
+
 use std::fs::File;
 use std::sync::Arc;
 
@@ -174,7 +176,7 @@ fn checked(batch: Batch, validate: bool) -> Result<Batch> {
     Ok(batch)
 }
 
-/// The schema and record batches of any object of the Arrow PyCapsule interface.
+/// The schema and record batches of any object of the Arrow `PyCapsule` interface.
 fn import(py: Python<'_>, data: &Bound<'_, PyAny>) -> PyResult<(Schema, Vec<RecordBatch>)> {
     let refused = |error: &PyErr| {
         let kind = data.get_type().name().map_or_else(|_| String::from("object"), |name| name.to_string());

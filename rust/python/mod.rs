@@ -8,6 +8,7 @@ mod error;
 mod gil;
 mod group;
 mod json;
+mod pack;
 mod rendered;
 mod rows;
 mod span;
@@ -24,6 +25,8 @@ mod _core {
     use super::chat::PyChat;
     #[pymodule_export]
     use super::group::PyGroup;
+    #[pymodule_export]
+    use super::pack::{PyPackedBatch, PyPacking, pack, plan_bins};
     #[pymodule_export]
     use super::rendered::PyRendered;
     #[pymodule_export]

@@ -58,7 +58,7 @@ impl<'py> Source<'_, 'py> {
 
     fn value<T: for<'a> FromPyObject<'a, 'py, Error: Into<PyErr>>>(&self, name: &str) -> PyResult<Option<T>> {
         let Some(value) = self.get(name)? else { return Ok(None) };
-        value.extract::<T>().map(Some).map_err(|error| self.refused(name, error.into()))
+        value.extract::<T>().map(Some).map_err(|error| self.refused(name, &error.into()))
     }
 
     fn text(&self, name: &str, default: &str) -> PyResult<String> {
@@ -71,7 +71,7 @@ impl<'py> Source<'_, 'py> {
 
     fn list<T: numpy::Element + Copy>(&self, name: &str) -> PyResult<Option<Vec<T>>> {
         let Some(value) = self.get(name)? else { return Ok(None) };
-        numbers(&value).map(Some).map_err(|error| self.refused(name, error))
+        numbers(&value).map(Some).map_err(|error| self.refused(name, &error))
     }
 
     fn required<T: numpy::Element + Copy>(&self, name: &str) -> PyResult<Vec<T>> {
@@ -79,7 +79,7 @@ impl<'py> Source<'_, 'py> {
         self.list(name)?.ok_or_else(missing)
     }
 
-    fn refused(&self, name: &str, error: PyErr) -> PyErr {
+    fn refused(&self, name: &str, error: &PyErr) -> PyErr {
         let py = self.row.py();
         to_python(py, &Error::schema(format!("row {}: `{name}` cannot be read: {}", self.index, error.value(py))))
     }

@@ -13,7 +13,7 @@ const FLOORS: &[&[&str]] = &[
     &["trajectory", "merge"],
     &["group"],
     &["arrow"],
-    &["fill", "tree"],
+    &["pack"],
     &["verify"],
     &["python"],
 ];

@@ -2,7 +2,21 @@
 
 from __future__ import annotations
 
+from tokentape.batch.packed import PackedBatch
+from tokentape.batch.packing import Packing, pack
+from tokentape.batch.report import LeftOut, PackingReport, Truncated
+from tokentape.batch.row import Row
 from tokentape.batch.run import RunWriter
-from tokentape.batch.table import Batch, Row
+from tokentape.batch.table import Batch
 
-__all__ = ["Batch", "Row", "RunWriter"]
+__all__ = [
+    "Batch",
+    "LeftOut",
+    "PackedBatch",
+    "Packing",
+    "PackingReport",
+    "Row",
+    "RunWriter",
+    "Truncated",
+    "pack",
+]

@@ -4,23 +4,29 @@ from __future__ import annotations
 
 import contextlib
 import glob
+import importlib
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from tokentape.errors import SchemaError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Generator
 
-__all__ = ["TEMPORARY", "atomic", "expand"]
+__all__ = ["TEMPORARY", "atomic", "expand", "pyarrow"]
 
 #: The start of the name of a file that is not whole yet; readers pass over it.
 TEMPORARY = ".partial-"
 
 
+def pyarrow(module: str = "pyarrow") -> Any:
+    """A module of pyarrow, imported when it is first needed; it ships no types."""
+    return importlib.import_module(module)
+
+
 @contextlib.contextmanager
-def atomic(path: Path) -> Iterator[Path]:
+def atomic(path: Path) -> Generator[Path]:
     """Yields a temporary name in the folder of `path`; what is written there becomes `path` at the end.
 
     After an error the temporary file is removed and a file that stood at `path` is as it was.
@@ -71,7 +77,7 @@ def expand(source: str | os.PathLike[str]) -> list[Path]:
         return segments
     if path.exists():
         return [path]
-    matches = sorted(Path(match) for match in glob.glob(os.fspath(source), recursive=True))
+    matches = sorted(Path(match) for match in glob.glob(os.fspath(path), recursive=True))  # noqa: PTH207  (Path.glob takes no absolute pattern)
     if not matches:
         raise FileNotFoundError(f"no file, run folder or glob match at {os.fspath(source)!r}")
     return [file for match in matches for file in (expand(match) if match.is_dir() else [match])]

@@ -66,8 +66,7 @@ class RunWriter:
         segments = sorted(self.folder.glob("*.arrow"))
         if not segments:
             return set(), 0
-        groups = Batch.read(self.folder, validate=False).to_pyarrow().column("group_id").unique()
-        return set(groups.to_pylist()), int(segments[-1].stem) + 1
+        return _groups(Batch.read(self.folder, validate=False)), int(segments[-1].stem) + 1
 
     @property
     def group_ids(self) -> frozenset[str]:
@@ -85,7 +84,7 @@ class RunWriter:
         if not self._pending:
             self._begun = time.monotonic()
         self._pending.append(batch)
-        self._pending_ids.update(batch.to_pyarrow().column("group_id").unique().to_pylist())
+        self._pending_ids |= _groups(batch)
         every_groups, every_seconds = self._limits
         if len(self._pending_ids) >= every_groups or time.monotonic() - self._begun >= every_seconds:
             self.flush()
@@ -94,7 +93,7 @@ class RunWriter:
         """Closes the segment now; does nothing if no row is pending."""
         if not self._pending:
             return
-        Batch(Batch.concat(self._pending)._table.combined()).write(self.folder / f"{self.segments:05d}.arrow")
+        Batch(Batch.concat(self._pending).core.combined()).write(self.folder / f"{self.segments:05d}.arrow")
         self.segments += 1
         self._stored_ids |= self._pending_ids
         self._pending, self._pending_ids = [], set()
@@ -114,3 +113,7 @@ class RunWriter:
 
     def __repr__(self) -> str:
         return f"RunWriter({str(self.folder)!r}, segments={self.segments}, pending={len(self._pending_ids)} groups)"
+
+
+def _groups(batch: Batch) -> set[str]:
+    return set(batch.to_pyarrow().column("group_id").unique().to_pylist())

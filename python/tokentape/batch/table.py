@@ -5,65 +5,24 @@
 
 from __future__ import annotations
 
-import json
-import mmap
-import os
+from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from tokentape import _core
-from tokentape.batch.files import atomic, expand
-from tokentape.errors import ArgumentError, SchemaError
+from tokentape.batch.files import atomic, expand, pyarrow
+from tokentape.batch.reading import read_table
+from tokentape.batch.row import Row
+from tokentape.errors import ArgumentError
 
 if TYPE_CHECKING:
+    import os
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
-    import pyarrow as pa
 
-__all__ = ["Batch", "Row"]
-
-_JSON_COLUMNS = frozenset({"metrics", "messages", "tools", "provenance"})
-
-
-class Row:
-    """One row of a `Batch`; the columns of the contract are attributes.
-
-    Per-token columns are read-only numpy views of the Arrow buffers, or None where the list is null. `metrics`,
-    `messages`, `tools` and `provenance` are parsed from their JSON text. `turns` and `policy_versions` are lists of
-    dicts.
-
-    Example:
-        >>> row = Batch.from_rows([{"token_ids": [5, 6], "messages": '[{"role": "user"}]'}]).row(0)
-        >>> row.token_ids.tolist(), row.messages, row.logprobs
-        ([5, 6], [{'role': 'user'}], None)
-    """
-
-    __slots__ = ("_columns", "index")
-
-    def __init__(self, index: int, columns: Mapping[str, Any]) -> None:
-        self.index = index
-        self._columns = columns
-
-    def __getattr__(self, name: str) -> Any:
-        if name.startswith("_"):
-            raise AttributeError(name)
-        try:
-            value = self._columns[name]
-        except KeyError:
-            raise AttributeError(f"the row has no column {name!r}; it has {', '.join(self._columns)}") from None
-        return json.loads(value) if name in _JSON_COLUMNS else value
-
-    def to_dict(self) -> dict[str, Any]:
-        """All columns, JSON texts as texts: what `Batch.from_rows` takes."""
-        return dict(self._columns)
-
-    def __len__(self) -> int:
-        return len(self._columns["token_ids"])
-
-    def __repr__(self) -> str:
-        return f"Row(index={self.index}, trajectory_id={self.trajectory_id!r}, tokens={len(self)})"
+__all__ = ["Batch"]
 
 
 class Batch:
@@ -76,12 +35,15 @@ class Batch:
         >>> batch = Batch.from_rows([{"token_ids": [1, 2, 3], "sampled_mask": [0, 1, 1], "reward": 1.0}])
         >>> len(batch), batch.row(0).sampled_mask.tolist()
         (1, [0, 1, 1])
+
+    Attributes:
+        core: The engine's own table, for the other parts of this package.
     """
 
-    __slots__ = ("_table",)
+    __slots__ = ("core",)
 
     def __init__(self, table: _core.Table) -> None:
-        self._table = table
+        self.core = table
 
     @classmethod
     def from_groups(cls, groups: Iterable[_core.Group]) -> Batch:
@@ -136,7 +98,7 @@ class Batch:
     @classmethod
     def concat(cls, batches: Iterable[Batch]) -> Batch:
         """The rows of all batches, in order; buffers are shared, a column that one lacks is null there."""
-        return cls(_core.Table.concat([batch._table for batch in batches]))
+        return cls(_core.Table.concat([batch.core for batch in batches]))
 
     @classmethod
     def read(cls, path: str | os.PathLike[str], *, validate: bool = True) -> Batch:
@@ -152,7 +114,7 @@ class Batch:
             FileNotFoundError: Nothing is there.
             SchemaError: A file is cut short, of a newer schema version, or another table.
         """
-        return cls.concat([_read_one(file, validate=validate) for file in expand(path)])
+        return cls.concat([cls(read_table(file, validate=validate)) for file in expand(path)])
 
     def write(self, path: str | os.PathLike[str], *, compression: str | None = None) -> None:
         """Writes the batch as one file; a reader sees the whole file or none.
@@ -175,26 +137,20 @@ class Batch:
             elif compression:
                 self._write_compressed(temporary, compression)
             else:
-                self._table.write_file(temporary)
+                self.core.write_file(temporary)
 
     def _write_parquet(self, path: Path, compression: str) -> None:
-        import pyarrow.parquet as pq  # noqa: PLC0415
-
-        pq.write_table(self.to_pyarrow(), path, compression=compression)
+        pyarrow("pyarrow.parquet").write_table(self.to_pyarrow(), path, compression=compression)
 
     def _write_compressed(self, path: Path, compression: str) -> None:
-        import pyarrow as pa  # noqa: PLC0415
-
         table = self.to_pyarrow()
-        options = pa.ipc.IpcWriteOptions(compression=compression)
-        with pa.ipc.new_file(path, table.schema, options=options) as file:
+        options = pyarrow().ipc.IpcWriteOptions(compression=compression)
+        with pyarrow().ipc.new_file(path, table.schema, options=options) as file:
             file.write_table(table)
 
-    def to_pyarrow(self) -> pa.Table:
+    def to_pyarrow(self) -> Any:
         """The batch as a `pyarrow.Table` that shares its buffers."""
-        import pyarrow as pa  # noqa: PLC0415
-
-        return pa.table(self)
+        return pyarrow().table(self)
 
     def validate(self) -> None:
         """Checks every row against the contract, in parallel, at the speed of memory.
@@ -206,7 +162,7 @@ class Batch:
         Raises:
             SchemaError: Names the first row that breaks a rule, the column and the token.
         """
-        self._table.validate()
+        self.core.validate()
 
     def filter(self, keep: Any) -> Batch:
         """The rows for which `keep` is true, copied into compact buffers.
@@ -217,11 +173,11 @@ class Batch:
         if callable(keep):
             predicate: Callable[[Row], Any] = keep
             keep = [bool(predicate(row)) for row in self.rows()]
-        return Batch(self._table.filter(np.ascontiguousarray(keep, dtype=bool)))
+        return Batch(self.core.filter(np.ascontiguousarray(keep, dtype=bool)))
 
     def take(self, rows: Sequence[int] | np.ndarray[Any, Any]) -> Batch:
         """The given rows in the given order, copied."""
-        return Batch(self._table.take([int(row) for row in rows]))
+        return Batch(self.core.take([int(row) for row in rows]))
 
     def sample(self, count: int, *, seed: int) -> Batch:
         """`count` rows drawn without replacement, in their order; the same seed draws the same rows."""
@@ -235,94 +191,56 @@ class Batch:
         if count < 1:
             raise ArgumentError(f"cannot split into {count} parts")
         bounds = [len(self) * part // count for part in range(count + 1)]
-        return [self[start:end] for start, end in zip(bounds, bounds[1:], strict=False)]
+        return [self[start:end] for start, end in pairwise(bounds)]
 
     def row(self, index: int) -> Row:
         """One row; negative indices count from the end."""
         if not -len(self) <= index < len(self):
             raise IndexError(f"row {index} is out of range: the batch has {len(self)} rows")
         index %= len(self)
-        return Row(index, self._table.row(index))
+        return Row(index, self.core.row(index))
 
     def rows(self) -> Iterator[Row]:
         """All rows in order."""
-        return (Row(index, self._table.row(index)) for index in range(len(self)))
+        return (Row(index, self.core.row(index)) for index in range(len(self)))
 
     @property
     def tokens(self) -> int:
         """The number of tokens of all rows."""
-        return self._table.tokens()
+        return self.core.tokens()
 
     @property
     def column_names(self) -> list[str]:
         """The columns: those of the contract in order, then others."""
-        return self._table.column_names
+        return self.core.column_names
 
     def __getitem__(self, rows: slice) -> Batch:
         """Neighbouring rows, sharing the buffers; for one row use `row`."""
         start, stop, step = rows.indices(len(self))
         if step != 1:
             raise ArgumentError("a batch is sliced with step 1: use take for another order")
-        return Batch(self._table.slice(start, max(0, stop - start)))
+        return Batch(self.core.slice(start, max(0, stop - start)))
 
     def __len__(self) -> int:
-        return len(self._table)
+        return len(self.core)
 
     def __repr__(self) -> str:
         return f"Batch({len(self):,} rows, {self.tokens:,} tokens)"
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickles through Arrow IPC: compact, also for a slice of something large."""
-        return _from_stream, (self._table.to_stream(),)
+        return _from_stream, (self.core.to_stream(),)
 
     def __arrow_c_schema__(self) -> object:
-        return self._table.__arrow_c_schema__()
+        return self.core.__arrow_c_schema__()
 
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
-        return self._table.__arrow_c_stream__(requested_schema)
+        return self.core.__arrow_c_stream__(requested_schema)
 
     def __arrow_c_array__(self, requested_schema: object | None = None) -> tuple[object, object]:
         """The rows as one struct array; copies where the batch holds several record batches."""
-        return self._table.__arrow_c_array__(requested_schema)
+        return self.core.__arrow_c_array__(requested_schema)
 
 
 def _from_stream(stream: bytes) -> Batch:
     return Batch(_core.Table.from_stream(stream))
-
-
-def _read_one(file: Path, *, validate: bool) -> Batch:
-    try:
-        if file.suffix == ".parquet":
-            return _read_parquet(file, validate=validate)
-        return _read_ipc(file, validate=validate)
-    except SchemaError as error:
-        raise SchemaError(f"{file}: {error}") from error.__cause__
-
-
-def _read_ipc(file: Path, *, validate: bool) -> Batch:
-    with file.open("rb") as handle:
-        if os.fstat(handle.fileno()).st_size == 0:
-            raise SchemaError("the file is empty: writing it was cut short")
-        table = _core.Table.from_file(mmap.mmap(handle.fileno(), 0, access=mmap.ACCESS_READ), validate=validate)
-    if table is not None:
-        return Batch(table)
-    import pyarrow as pa  # noqa: PLC0415
-
-    with pa.OSFile(str(file)) as source:
-        return Batch.from_arrow(_pyarrow(lambda: pa.ipc.open_file(source).read_all()), validate=validate)
-
-
-def _read_parquet(file: Path, *, validate: bool) -> Batch:
-    import pyarrow.parquet as pq  # noqa: PLC0415
-
-    return Batch.from_arrow(_pyarrow(lambda: pq.read_table(file)), validate=validate)
-
-
-def _pyarrow(read: Callable[[], pa.Table]) -> pa.Table:
-    """Runs a reader of pyarrow; what it refuses is a damaged file."""
-    import pyarrow as pa  # noqa: PLC0415
-
-    try:
-        return read()
-    except (pa.ArrowException, OSError, ValueError) as error:
-        raise SchemaError(f"the file is cut short or damaged: {error}") from error

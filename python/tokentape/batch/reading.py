@@ -1,0 +1,56 @@
+"""One file to a table."""
+
+from __future__ import annotations
+
+import mmap
+import os
+from typing import TYPE_CHECKING, Any
+
+from tokentape import _core
+from tokentape.batch.files import pyarrow
+from tokentape.errors import SchemaError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+
+__all__ = ["read_table"]
+
+
+def read_table(file: Path, *, validate: bool) -> _core.Table:
+    """Reads one Arrow IPC or Parquet file; an uncompressed Arrow file is mapped into memory.
+
+    Raises:
+        SchemaError: The file is cut short, of a newer schema version, or another table; the message begins with its
+            name.
+    """
+    try:
+        if file.suffix == ".parquet":
+            return _read_parquet(file, validate=validate)
+        return _read_ipc(file, validate=validate)
+    except SchemaError as error:
+        raise SchemaError(f"{file}: {error}") from error.__cause__
+
+
+def _read_ipc(file: Path, *, validate: bool) -> _core.Table:
+    with file.open("rb") as handle:
+        if os.fstat(handle.fileno()).st_size == 0:
+            raise SchemaError("the file is empty: writing it was cut short")
+        table = _core.Table.from_file(mmap.mmap(handle.fileno(), 0, access=mmap.ACCESS_READ), validate=validate)
+    if table is not None:
+        return table
+    with pyarrow().OSFile(str(file)) as source:
+        return _core.Table.from_arrow(_pyarrow(lambda: pyarrow().ipc.open_file(source).read_all()), validate=validate)
+
+
+def _read_parquet(file: Path, *, validate: bool) -> _core.Table:
+    return _core.Table.from_arrow(_pyarrow(lambda: pyarrow("pyarrow.parquet").read_table(file)), validate=validate)
+
+
+def _pyarrow(read: Callable[[], Any]) -> Any:
+    """Runs a reader of pyarrow; what it refuses is a damaged file."""
+    try:
+        return read()
+    except (pyarrow().ArrowException, OSError, ValueError) as error:
+        raise SchemaError(f"the file is cut short or damaged: {error}") from error
