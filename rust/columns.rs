@@ -7,96 +7,16 @@
 //! which tokens were sampled, by which act, under which policy version, and the message a token belongs to. A fork
 //! freezes what it has into a block that both branches share.
 
+mod block;
+
 use std::mem::size_of;
 use std::ops::Range;
 use std::sync::Arc;
 
+use block::Block;
+pub use block::{Chunk, MessageRun, Origin};
+
 use crate::TokenId;
-
-/// Tokens that one policy sampled in one go: the unit of identity for shared tokens.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Chunk {
-    /// First token.
-    pub start: u32,
-    /// One past the last.
-    pub end: u32,
-    /// The act that produced it. Two chunks with one origin hold the same tokens at the same places.
-    pub origin: Origin,
-    /// The policy version, as the policy counts.
-    pub version: Option<i64>,
-}
-
-/// Names the act that produced a token: the trajectory in which it happened, and how often that had been cut before.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub struct Origin {
-    /// The id of the trajectory that acted.
-    pub trajectory: Arc<str>,
-    /// Counts the truncations of that trajectory, so that a place that is sampled again has another origin.
-    pub epoch: u32,
-}
-
-/// Tokens from `start` on belong to `message`, up to the next run.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct MessageRun {
-    start: u32,
-    message: i32,
-}
-
-/// A contiguous part of the columns; positions inside are those of the whole.
-#[derive(Debug, Clone, Default)]
-struct Block {
-    start: u32,
-    token_ids: Vec<TokenId>,
-    logprobs: Vec<f32>,
-    chunks: Vec<Chunk>,
-    messages: Vec<MessageRun>,
-}
-
-impl Block {
-    fn end(&self) -> u32 {
-        self.start + self.token_ids.len() as u32
-    }
-
-    fn mark_message(&mut self, start: u32, message: i32) {
-        if self.messages.last().is_none_or(|run| run.message != message) {
-            self.messages.push(MessageRun { start, message });
-        }
-    }
-
-    fn mark_sampled(&mut self, chunk: Chunk) {
-        match self.chunks.last_mut() {
-            Some(last) if last.end == chunk.start && last.origin == chunk.origin && last.version == chunk.version => {
-                last.end = chunk.end;
-            }
-            _ => self.chunks.push(chunk),
-        }
-    }
-
-    fn truncate(&mut self, end: u32) {
-        self.token_ids.truncate((end - self.start) as usize);
-        self.chunks.retain(|chunk| chunk.start < end);
-        if let Some(last) = self.chunks.last_mut() {
-            last.end = last.end.min(end);
-        }
-        let sampled: u32 = self.chunks.iter().map(|chunk| chunk.end - chunk.start).sum();
-        self.logprobs.truncate(sampled as usize);
-        self.messages.retain(|run| run.start < end);
-    }
-
-    fn shrink(&mut self) {
-        self.token_ids.shrink_to_fit();
-        self.logprobs.shrink_to_fit();
-        self.chunks.shrink_to_fit();
-        self.messages.shrink_to_fit();
-    }
-
-    fn bytes(&self) -> usize {
-        self.token_ids.capacity() * size_of::<TokenId>()
-            + self.logprobs.capacity() * size_of::<f32>()
-            + self.chunks.capacity() * size_of::<Chunk>()
-            + self.messages.capacity() * size_of::<MessageRun>()
-    }
-}
 
 /// The columns; see the module's page.
 #[derive(Debug, Clone, Default)]
@@ -144,6 +64,26 @@ impl Columns {
         self.own.logprobs.extend_from_slice(logprobs);
         self.own.mark_sampled(Chunk { start, end: self.own.end(), origin, version });
         self.grow_choices(1, token_ids.len());
+    }
+
+    /// The columns that were saved: all of them as one block.
+    pub fn restore(saved: SavedColumns) -> Self {
+        let SavedColumns { token_ids, logprobs, chunks, messages, inherited, loss_mask, loss_weight } = saved;
+        let own = Block { start: 0, token_ids, logprobs, chunks, messages };
+        Self { past: Vec::new(), own, inherited, loss_mask, loss_weight }
+    }
+
+    /// What [`Self::restore`] takes.
+    pub fn save(&self) -> SavedColumns {
+        SavedColumns {
+            token_ids: self.token_ids(),
+            logprobs: self.sampled_logprobs(),
+            chunks: self.chunks().cloned().collect(),
+            messages: self.blocks().flat_map(|block| &block.messages).copied().collect(),
+            inherited: self.inherited,
+            loss_mask: self.loss_mask.clone(),
+            loss_weight: self.loss_weight.clone(),
+        }
     }
 
     fn grow_choices(&mut self, sampled: u8, count: usize) {
@@ -333,6 +273,25 @@ impl Columns {
         }
         index
     }
+}
+
+/// Columns as plain data.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct SavedColumns {
+    /// The ids.
+    pub token_ids: Vec<TokenId>,
+    /// One value a sampled token, or none at all.
+    pub logprobs: Vec<f32>,
+    /// The runs of sampled tokens.
+    pub chunks: Vec<Chunk>,
+    /// The runs of messages.
+    pub messages: Vec<MessageRun>,
+    /// How many leading tokens another fragment trains.
+    pub inherited: u32,
+    /// The chosen loss mask.
+    pub loss_mask: Option<Vec<u8>>,
+    /// The chosen weights.
+    pub loss_weight: Option<Vec<f32>>,
 }
 
 #[cfg(test)]
