@@ -27,6 +27,8 @@ pub mod tokenizer;
 pub mod mask;
 // Floor 4
 pub mod render;
+// Floor 5
+pub mod bridge;
 // Floor 6
 pub mod trajectory;
 // Floor 7

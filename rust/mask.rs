@@ -8,6 +8,7 @@
 //! anywhere: the place where sampling begins comes from rendering the conversation up to the message with a generation
 //! prompt, and the turn ends of a template come from a few renderings of plain turns, made once.
 
+mod closing;
 mod marker;
 mod rendering;
 mod start;
@@ -16,6 +17,7 @@ mod turn_end;
 use std::ops::Range;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
+pub use closing::TurnEnd;
 use marker::{before_marker, empty_reasoning, is_space, reasoning_is_open, shaped_end};
 use rendering::{Region, Rendering};
 use start::{Fallback, fallback, prompt_end};

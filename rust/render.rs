@@ -199,6 +199,18 @@ impl Renderer {
         format!("Chat(vocabulary of {}, {template})", self.0.tokenizer.vocab_size())
     }
 
+    /// Encodes the part of a rendered text from the byte `from` on; starts are places in the whole text.
+    pub fn encode_from(
+        &self,
+        text: &RenderedText,
+        conversation: &Conversation,
+        settings: &RenderSettings,
+        from: u32,
+    ) -> Result<Encoded> {
+        let literal = literal(text, conversation, settings);
+        seams::encode_from(&self.0.tokenizer, &text.text, literal.as_deref(), from)
+    }
+
     /// Encodes a rendered text, cut at `cuts`, under the rule for control tokens.
     fn encode_pieces(
         &self,
@@ -207,10 +219,7 @@ impl Renderer {
         settings: &RenderSettings,
         cuts: &[u32],
     ) -> Result<Encoded> {
-        let literal = match settings.control_tokens {
-            ControlTokens::All => None,
-            ControlTokens::Template => Some(literal_ranges(&text.spans, conversation, &settings.trusted_roles)),
-        };
+        let literal = literal(text, conversation, settings);
         seams::encode(&self.0.tokenizer, &text.text, literal.as_deref(), cuts)
     }
 }
@@ -229,6 +238,14 @@ fn check(conversation: &Conversation, settings: &RenderSettings) -> Result<()> {
         );
     }
     Ok(())
+}
+
+/// Where control tokens count, if not everywhere.
+fn literal(text: &RenderedText, conversation: &Conversation, settings: &RenderSettings) -> Option<Vec<Range<u32>>> {
+    match settings.control_tokens {
+        ControlTokens::All => None,
+        ControlTokens::Template => Some(literal_ranges(&text.spans, conversation, &settings.trusted_roles)),
+    }
 }
 
 /// The ranges of the text that the template wrote, or a message of a trusted role: where control tokens count.

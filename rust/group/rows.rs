@@ -48,8 +48,8 @@ impl Group {
             reward: self.reward_of_row(index).map(|reward| reward as f32),
             metrics: Value::Object(trajectory.metrics().clone()).to_string(),
             messages: trajectory.messages_json()?,
-            tools: trajectory.tools_json()?,
-            provenance: Value::Object(trajectory.provenance()).to_string(),
+            tools: trajectory.tools_json(),
+            provenance: Value::Object(trajectory.provenance()?).to_string(),
         })
     }
 

@@ -93,6 +93,7 @@ impl PyTrajectory {
             policy_version,
             logprob_kind,
             continues,
+            message: None,
         };
         let (origin, start) = slf.get().change(slf.py(), |trajectory| {
             let turn = trajectory.act(&act)?;
@@ -240,7 +241,8 @@ impl PyTrajectory {
 
     #[getter]
     fn provenance<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        json::dict(py, &self.snapshot().provenance())
+        let provenance = self.snapshot().provenance().map_err(|error| to_python(py, &error))?;
+        json::dict(py, &provenance)
     }
 
     #[getter]

@@ -54,6 +54,22 @@ pub(super) fn encode(
     Ok(whole)
 }
 
+/// Encodes the text from `from` on; starts are places in the whole text.
+pub(super) fn encode_from(
+    tokenizer: &Tokenizer,
+    text: &str,
+    literal: Option<&[Range<u32>]>,
+    from: u32,
+) -> Result<Encoded> {
+    let piece = &text[from as usize..];
+    let mut encoded = match literal {
+        None => tokenizer.encode_with_offsets(piece)?,
+        Some(ranges) => tokenizer.encode_guarded(piece, &inside(ranges, from..text.len() as u32))?,
+    };
+    encoded.starts.iter_mut().for_each(|start| *start += from);
+    Ok(encoded)
+}
+
 /// The parts of the ranges inside `piece`, counted from its start.
 fn inside(ranges: &[Range<u32>], piece: Range<u32>) -> Vec<Range<u32>> {
     let cut = |range: &Range<u32>| {

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use super::turn::{Turn, TurnReward};
 use super::{Logprobs, Stage, Trajectory};
 use crate::columns::Origin;
+use crate::message::Data;
 use crate::{Error, Result, TokenId};
 
 /// Logprobs at or below this are what engines write when they have none (vLLM writes -9999.0).
@@ -26,6 +27,8 @@ pub struct Act<'a> {
     pub policy_version: Option<i64>,
     /// What the logprobs are: `raw`, `processed`, or a word of one's own.
     pub logprob_kind: Option<&'a str>,
+    /// The message that the ids stand for; without it their text is its content.
+    pub message: Option<Data>,
     /// The next chunk of the turn before, not a turn of its own.
     pub continues: bool,
 }
@@ -123,6 +126,9 @@ impl Trajectory {
         } else {
             let reward = TurnReward::new(None);
             self.turns.push(Turn { start, end, message, finish_reason, reward, reasoning_open: false, origin });
+        }
+        if let Some(dialogue) = &mut self.dialogue {
+            dialogue.explicit.clone_from(&act.message);
         }
         self.logprobs = logprobs;
         self.stage = Stage::Acted;

@@ -13,7 +13,9 @@ impl Trajectory {
         act::check_ids("append", token_ids, self.vocabulary)?;
         if !token_ids.is_empty() {
             self.columns.observe(token_ids, [(0, self.next_message())]);
-            self.stage = Stage::Prompted;
+            if self.dialogue.is_none() {
+                self.stage = Stage::Prompted;
+            }
         }
         Ok(())
     }
@@ -146,7 +148,7 @@ impl Trajectory {
         if self.stage == Stage::Superseded { Err(self.refuse(operation)) } else { Ok(()) }
     }
 
-    fn expect_open(&self, operation: &str) -> Result<()> {
+    pub(super) fn expect_open(&self, operation: &str) -> Result<()> {
         match self.stage {
             Stage::Prompted | Stage::Acted => Ok(()),
             Stage::Finished | Stage::Superseded => Err(self.refuse(operation)),

@@ -8,7 +8,10 @@
 
 mod act;
 mod change;
+mod dialogue;
+mod history;
 mod identity;
+mod observe;
 mod turn;
 
 use std::sync::Arc;
@@ -16,10 +19,14 @@ use std::sync::Arc;
 use serde_json::{Map, Value};
 
 pub use act::Act;
+pub use dialogue::{Dialogue, History};
+pub use history::{Class, Divergence};
 pub use identity::Identity;
+pub use observe::Observation;
 pub use turn::{Turn, TurnReward};
 
 use crate::columns::Columns;
+use crate::message::Data;
 use crate::row::Fork;
 use crate::{Error, Result, TokenId};
 
@@ -62,6 +69,7 @@ pub struct Trajectory {
     notes: Map<String, Value>,
     vocabulary: Option<usize>,
     logprobs: Logprobs,
+    dialogue: Option<Dialogue>,
 }
 
 impl Trajectory {
@@ -92,6 +100,7 @@ impl Trajectory {
             notes: Map::new(),
             vocabulary,
             logprobs: Logprobs::Undecided,
+            dialogue: None,
         }
     }
 
@@ -164,28 +173,47 @@ impl Trajectory {
     }
 
     /// Where this came from: what was noted, and what the trajectory knows by itself, which wins.
-    pub fn provenance(&self) -> Map<String, Value> {
+    pub fn provenance(&self) -> Result<Map<String, Value>> {
         let mut provenance = self.notes.clone();
+        if let Some(dialogue) = &self.dialogue {
+            dialogue.provenance(&mut provenance)?;
+        }
         provenance.insert("library_version".into(), env!("CARGO_PKG_VERSION").into());
         if let Some(kind) = self.logprob_kind() {
             provenance.insert("logprob_kind".into(), kind.into());
         }
-        provenance
+        Ok(provenance)
+    }
+
+    /// The conversation and its template, if there is one.
+    pub fn dialogue(&self) -> Option<&Dialogue> {
+        self.dialogue.as_ref()
+    }
+
+    /// The conversation so far, the open turn included.
+    pub fn messages(&self) -> Result<Vec<Data>> {
+        let Some(dialogue) = &self.dialogue else { return Ok(Vec::new()) };
+        let mut messages = dialogue.conversation.messages.clone();
+        if self.stage == Stage::Acted {
+            messages.push(dialogue.sampled_message(&self.open_turn())?);
+        }
+        Ok(messages)
     }
 
     /// The conversation as JSON text.
     pub fn messages_json(&self) -> Result<String> {
-        Ok("[]".into())
+        Ok(Data::from(self.messages()?).to_json())
     }
 
     /// The tools as JSON text.
-    pub fn tools_json(&self) -> Result<String> {
-        Ok("null".into())
+    pub fn tools_json(&self) -> String {
+        let tools = self.dialogue.as_ref().and_then(|dialogue| dialogue.conversation.tools.as_ref());
+        tools.map_or_else(|| "null".into(), Data::to_json)
     }
 
     /// The message that the next sampled token belongs to.
     fn next_message(&self) -> i32 {
-        self.turns.last().map_or(-1, |turn| turn.message)
+        self.dialogue.as_ref().map_or(-1, |dialogue| dialogue.conversation.messages.len() as i32)
     }
 
     fn refuse(&self, operation: &str) -> Error {

@@ -1,0 +1,146 @@
+//! The tail after sampled ids: what the template writes behind a turn, for any template.
+//!
+//! *Invariant*: where the template is prefix-stable and the sampled ids are canonical, the ids before the tail and the
+//! tail together equal a full render with the same settings. Nothing before the tail is encoded again.
+//!
+//! The whole conversation is rendered, because any template may look at all of it; only the text behind the turn's end
+//! is encoded. What is appended is decided by the last id, never by a finish reason: after a stop id the tail alone;
+//! after any other id the token that ends the turn first, and nothing before it.
+
+use crate::author::{Author, Span};
+use crate::mask::TurnEnd;
+use crate::message::Conversation;
+use crate::render::{RenderSettings, Renderer};
+use crate::template::RenderedText;
+use crate::tokenizer::Encoded;
+use crate::{Error, ErrorKind, Result, TokenId};
+
+/// What goes behind a sampled turn; nothing of it was sampled.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Tail {
+    /// The ids: the token that ends the turn, if the policy was cut before it, and what follows.
+    pub token_ids: Vec<TokenId>,
+    /// Which message the ids belong to: places among them where that changes.
+    pub messages: Vec<(usize, i32)>,
+    /// The turn was cut, and its end was added.
+    pub closed: bool,
+    /// The sampled stop is the first token of what follows, and stands in the ids once.
+    pub merged: bool,
+    /// The tail begins at no added token: encoded with what stands before it, its ids might be others.
+    pub seam: bool,
+}
+
+/// A sampled turn that is to be bridged.
+#[derive(Debug, Clone, Copy)]
+pub struct Bridge<'a> {
+    /// The template and the tokenizer.
+    pub renderer: &'a Renderer,
+    /// The settings of the trajectory; whether a generation prompt follows is theirs too.
+    pub settings: &'a RenderSettings,
+    /// The conversation with the sampled message and the new ones.
+    pub conversation: &'a Conversation,
+    /// The sampled message.
+    pub message: usize,
+    /// The ids of the turn: what was sampled, and what was appended to it by hand.
+    pub turn: &'a [TokenId],
+}
+
+impl Bridge<'_> {
+    /// Renders the conversation and encodes what follows the turn.
+    pub fn tail(&self) -> Result<Tail> {
+        let rendered = self.renderer.render_text(self.conversation, self.settings)?;
+        match self.turn_end(&rendered)? {
+            TurnEnd::Marker(marker) => self.behind_marker(&rendered, marker.start as u32, marker.end as u32),
+            TurnEnd::Open(end) => self.behind_open_turn(&rendered, end as u32),
+        }
+    }
+
+    fn turn_end(&self, rendered: &RenderedText) -> Result<TurnEnd> {
+        let masker = self.renderer.masker(self.conversation, self.settings)?;
+        let stops: Vec<&str> = self.renderer.stop_tokens().iter().map(|stop| &*stop.text).collect();
+        masker.turn_end(rendered, self.message as u32, &stops).ok_or_else(|| {
+            Error::new(
+                ErrorKind::Bridge,
+                format!(
+                    "observe: the template prints nothing of message {}, the sampled turn, nor of the message after it, \
+                     so where its tail begins cannot be told; append ids by hand",
+                    self.message
+                ),
+            )
+        })
+    }
+
+    fn behind_marker(&self, rendered: &RenderedText, start: u32, end: u32) -> Result<Tail> {
+        let encoded = self.encode(rendered, start)?;
+        let count = encoded.starts.partition_point(|at| *at < end);
+        let aligned = encoded.starts.get(count).copied().unwrap_or(rendered.text.len() as u32) == end;
+        let (marker, rest) = if aligned {
+            (split_head(&encoded, count), split_tail(&encoded, count))
+        } else {
+            self.cut(rendered, start, end)?
+        };
+        let sampled_end = self.ends_with_stop() || self.turn.ends_with(&marker.ids);
+        let alone = marker.ids.len() == 1 && self.is_added(marker.ids[0]);
+        let begins_added = rest.ids.first().is_none_or(|id| self.is_added(*id));
+        let mut tail = Tail { closed: !sampled_end, seam: !(alone || begins_added), ..Tail::default() };
+        if tail.closed {
+            tail.push(&marker, &rendered.spans);
+        }
+        tail.push(&rest, &rendered.spans);
+        Ok(tail)
+    }
+
+    /// The ids of a turn end that is no token of its own, and of what follows it.
+    fn cut(&self, rendered: &RenderedText, start: u32, end: u32) -> Result<(Encoded, Encoded)> {
+        let marker = self.renderer.tokenizer().encode_with_offsets(&rendered.text[start as usize..end as usize])?;
+        let starts = marker.starts.iter().map(|at| at + start).collect();
+        Ok((Encoded { ids: marker.ids, starts }, self.encode(rendered, end)?))
+    }
+
+    fn behind_open_turn(&self, rendered: &RenderedText, end: u32) -> Result<Tail> {
+        let encoded = self.encode(rendered, end)?;
+        let first = encoded.ids.first().copied();
+        let merged = self.ends_with_stop() && first.is_some() && first == self.turn.last().copied();
+        let added = |id: Option<&TokenId>| id.is_none_or(|id| self.is_added(*id));
+        let seam = !(added(self.turn.last()) || added(encoded.ids.first()));
+        let mut tail = Tail { merged, seam, ..Tail::default() };
+        tail.push(&split_tail(&encoded, usize::from(merged)), &rendered.spans);
+        Ok(tail)
+    }
+
+    fn encode(&self, rendered: &RenderedText, from: u32) -> Result<Encoded> {
+        self.renderer.encode_from(rendered, self.conversation, self.settings, from)
+    }
+
+    fn ends_with_stop(&self) -> bool {
+        let stops = self.renderer.stop_tokens();
+        self.turn.last().is_some_and(|last| stops.binary_search_by_key(last, |stop| stop.id).is_ok())
+    }
+
+    fn is_added(&self, id: TokenId) -> bool {
+        self.renderer.tokenizer().added_tokens().binary_search_by_key(&id, |added| added.id).is_ok()
+    }
+}
+
+fn split_head(encoded: &Encoded, count: usize) -> Encoded {
+    Encoded { ids: encoded.ids[..count].to_vec(), starts: encoded.starts[..count].to_vec() }
+}
+
+fn split_tail(encoded: &Encoded, count: usize) -> Encoded {
+    Encoded { ids: encoded.ids[count..].to_vec(), starts: encoded.starts[count..].to_vec() }
+}
+
+impl Tail {
+    fn push(&mut self, encoded: &Encoded, spans: &[Span]) {
+        let offset = self.token_ids.len();
+        self.token_ids.extend_from_slice(&encoded.ids);
+        let mut span = 0;
+        for (token, start) in encoded.starts.iter().enumerate() {
+            span += spans[span..].partition_point(|span| span.end <= *start);
+            let message = spans.get(span).map_or(Author::Frame, |span| span.author).message_index();
+            if self.messages.last().is_none_or(|run| run.1 != message) {
+                self.messages.push((offset + token, message));
+            }
+        }
+    }
+}

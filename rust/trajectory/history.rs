@@ -1,0 +1,147 @@
+//! Whether a template rewrites history, and where a tape leaves what the template would print.
+
+use super::dialogue::Dialogue;
+use super::{Stage, Trajectory};
+use crate::Result;
+use crate::mask::TurnEnd;
+use crate::message::Conversation;
+use crate::render::RenderSettings;
+
+/// Why a tape and a full render differ.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Class {
+    /// The template prints a turn otherwise than the generation prompt began it.
+    GenerationPrompt,
+    /// The template prints earlier messages otherwise once there are later ones.
+    History,
+    /// The sampled text is not what the template prints for the message.
+    Content,
+    /// The texts are equal and the ids are not: the policy sampled other tokens for the same text.
+    Tokenization,
+}
+
+impl Class {
+    /// The name, as Python writes it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::GenerationPrompt => "generation_prompt",
+            Self::History => "history",
+            Self::Content => "content",
+            Self::Tokenization => "tokenization",
+        }
+    }
+}
+
+/// A place where a template breaks with what it printed before.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Rewrite {
+    /// What it does.
+    pub class: Class,
+    /// The first byte of the rendered conversation that differs.
+    pub byte: usize,
+}
+
+/// The first difference between a tape and a full render of its conversation.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Divergence {
+    /// Why they differ.
+    pub class: Class,
+    /// The first token that differs.
+    pub token: usize,
+    /// What the tape says from there on, a few tokens of it.
+    pub recorded: String,
+    /// What the full render says there.
+    pub rendered: String,
+}
+
+/// How many tokens of each side a divergence shows.
+const SHOWN: usize = 16;
+
+/// Whether the template breaks, in `conversation`, with what it printed when message `message` was sampled.
+pub(super) fn rewrite(
+    dialogue: &Dialogue,
+    conversation: &Conversation,
+    message: usize,
+    prompt: bool,
+) -> Result<Option<Rewrite>> {
+    let whole = dialogue.renderer.render_text(conversation, &dialogue.settings(prompt))?.text;
+    rewrite_in(dialogue, conversation, message, &whole)
+}
+
+fn rewrite_in(
+    dialogue: &Dialogue,
+    conversation: &Conversation,
+    message: usize,
+    whole: &str,
+) -> Result<Option<Rewrite>> {
+    let first =
+        |count: usize| Conversation { messages: conversation.messages[..count].to_vec(), ..conversation.clone() };
+    let asked = dialogue.renderer.render_text(&first(message), &dialogue.settings(true))?.text;
+    let answered = answer(dialogue, &first(message + 1), message);
+    if !whole.starts_with(&asked) {
+        let stable = answered.as_ref().is_ok_and(|answered| answered.starts_with(&asked));
+        let class = if stable { Class::History } else { Class::GenerationPrompt };
+        return Ok(Some(Rewrite { class, byte: common_prefix(whole, &asked) }));
+    }
+    // A template that refuses to end with an answer is not seen rewriting it.
+    let Ok(answered) = answered else { return Ok(None) };
+    let byte = common_prefix(whole, &answered);
+    Ok((byte < answered.len()).then_some(Rewrite { class: Class::History, byte }))
+}
+
+/// What the template prints up to the end of the turn `message`, the last one.
+fn answer(dialogue: &Dialogue, conversation: &Conversation, message: usize) -> Result<String> {
+    let settings: RenderSettings = dialogue.settings(false);
+    let rendered = dialogue.renderer.render_text(conversation, &settings)?;
+    let masker = dialogue.renderer.masker(conversation, &settings)?;
+    let end = match masker.turn_end(&rendered, message as u32, &[]) {
+        Some(TurnEnd::Marker(marker)) => marker.start,
+        Some(TurnEnd::Open(end)) => end,
+        None => rendered.text.len(),
+    };
+    let mut text = rendered.text;
+    text.truncate(end);
+    Ok(text)
+}
+
+/// The length in bytes of what both texts begin with, never inside a character.
+fn common_prefix(one: &str, two: &str) -> usize {
+    one.char_indices()
+        .zip(two.chars())
+        .find(|((_, one), two)| one != two)
+        .map_or(one.len().min(two.len()), |found| found.0.0)
+}
+
+impl Trajectory {
+    /// The first difference between the tape and a full render of its conversation, and why they differ; `None` if the
+    /// one begins with the other.
+    pub fn divergence(&self) -> Result<Option<Divergence>> {
+        let Some(dialogue) = &self.dialogue else { return Ok(None) };
+        let acted = self.stage == Stage::Acted;
+        let sampled = if acted { vec![dialogue.sampled_message(&self.open_turn())?] } else { Vec::new() };
+        let conversation = dialogue.extended(sampled);
+        let settings = dialogue.settings(self.stage == Stage::Prompted);
+        let rendered = dialogue.renderer.render(&conversation, &settings)?;
+        let tape = self.columns.token_ids();
+        let token = tape.iter().zip(&rendered.token_ids).take_while(|(tape, full)| tape == full).count();
+        if token == tape.len() || (token == rendered.token_ids.len() && !acted) {
+            return Ok(None);
+        }
+        let tokenizer = dialogue.renderer.tokenizer();
+        let show = |ids: &[crate::TokenId]| tokenizer.decode(&ids[token..ids.len().min(token + SHOWN)], false);
+        let (recorded, shown) = (show(&tape)?, show(&rendered.token_ids)?);
+        let class = self.classify(dialogue, &conversation, &rendered.text.text)?;
+        Ok(Some(Divergence { class, token, recorded, rendered: shown }))
+    }
+
+    fn classify(&self, dialogue: &Dialogue, conversation: &Conversation, whole: &str) -> Result<Class> {
+        for turn in self.turns.iter().filter(|turn| turn.message >= 0) {
+            if let Some(rewrite) = rewrite_in(dialogue, conversation, turn.message as usize, whole)? {
+                return Ok(rewrite.class);
+            }
+        }
+        let tape = dialogue.renderer.tokenizer().decode(&self.columns.token_ids(), false)?;
+        let same = whole.starts_with(&tape) || tape.starts_with(whole);
+        Ok(if same { Class::Tokenization } else { Class::Content })
+    }
+}
