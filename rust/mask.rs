@@ -18,7 +18,8 @@ use std::ops::Range;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 pub use closing::TurnEnd;
-use marker::{before_marker, empty_reasoning, is_space, reasoning_is_open, shaped_end};
+pub use marker::reasoning_is_open;
+use marker::{before_marker, empty_reasoning, is_space, shaped_end};
 use rendering::{Region, Rendering};
 use start::{Fallback, fallback, prompt_end};
 

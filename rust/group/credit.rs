@@ -29,6 +29,15 @@ impl ShareCredit {
         }
     }
 
+    /// The name that [`Self::parse`] reads.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Mean => "mean",
+            Self::Sum => "sum",
+            Self::First => "first",
+        }
+    }
+
     fn combine(self, values: &[f64]) -> f64 {
         match self {
             Self::Mean => mean(values),
@@ -45,6 +54,19 @@ pub(super) struct Credit {
     units: Vec<f64>,
     turns: Option<HashMap<TurnKey, f64>>,
     zero_variance: bool,
+}
+
+/// Advantages as plain data.
+#[derive(Debug, Clone)]
+pub struct Assigned {
+    /// How shared tokens are credited.
+    pub share: ShareCredit,
+    /// One value a unit; empty where `turns` has values.
+    pub units: Vec<f64>,
+    /// One value a turn.
+    pub turns: Option<Vec<(TurnKey, f64)>>,
+    /// Whether the returns do not differ.
+    pub zero_variance: bool,
 }
 
 impl Credit {
@@ -132,6 +154,21 @@ impl Group {
             }
         }
         Ok(rewards)
+    }
+
+    /// The same group with advantages that were assigned before, as [`Self::assigned`] gave them.
+    pub fn with_assigned(&self, assigned: Option<Assigned>) -> Self {
+        let credit = assigned.map(|Assigned { share, units, turns, zero_variance }| {
+            let turns = turns.map(|turns| turns.into_iter().collect());
+            Credit { share, units, turns, zero_variance }
+        });
+        Self { credit, ..self.clone() }
+    }
+
+    /// The advantages as plain data.
+    pub fn assigned(&self) -> Option<Assigned> {
+        let Credit { share, units, turns, zero_variance } = self.credit.clone()?;
+        Some(Assigned { share, units, turns: turns.map(|turns| turns.into_iter().collect()), zero_variance })
     }
 
     /// One advantage a unit, if they were assigned that way.

@@ -12,7 +12,7 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use credit::Credit;
-pub use credit::ShareCredit;
+pub use credit::{Assigned, ShareCredit};
 
 use crate::columns::Origin;
 use crate::trajectory::{Identity, Stage, Trajectory};
@@ -191,5 +191,5 @@ impl Group {
     }
 }
 
-/// Names one turn, in whichever row it stands.
-type TurnKey = (Origin, u32);
+/// Names one turn, in whichever row it stands: the act that began it, and its first token.
+pub type TurnKey = (Origin, u32);

@@ -151,7 +151,7 @@ pub(super) fn is_paired(marker: &str, before: &str) -> bool {
 }
 
 /// Whether the last reasoning marker of the text opens a block.
-pub(super) fn reasoning_is_open(text: &str) -> bool {
+pub fn reasoning_is_open(text: &str) -> bool {
     if let Some(at) = text.rfind(CHANNEL) {
         return !text[at..].contains(CHANNEL_END);
     }

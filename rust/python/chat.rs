@@ -15,12 +15,14 @@ use super::convert;
 use super::error::to_python;
 use super::gil::detached;
 use super::rendered::{PyRendered, choice};
+use super::trajectory::{PyTrajectory, identity};
 use crate::message::{Conversation, Data};
 use crate::render::{
     ControlTokens, RenderSettings, Renderer, Seams, StopSource, StopToken, Templates, unread_argument,
 };
 use crate::template::{Clock, ContinueFinalMessage, Template};
 use crate::tokenizer::Tokenizer;
+use crate::trajectory::{Dialogue, History};
 use crate::{Error, Result, TokenId};
 
 /// The Python face of a [`Renderer`]; `tokentape.Chat` adds where its parts come from.
@@ -31,7 +33,6 @@ pub(super) struct PyChat {
 
 impl PyChat {
     /// The engine, for other classes that render with it.
-    #[expect(dead_code, reason = "trajectories start from a chat")]
     pub(super) fn renderer(&self) -> &Renderer {
         &self.renderer
     }
@@ -79,7 +80,7 @@ impl PyChat {
         messages: &Bound<'_, PyAny>,
         options: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<PyRendered> {
-        let options = Options::read(py, options)?;
+        let options = Options::read(py, options, RenderSettings::default())?;
         let conversation = options.conversation(messages)?;
         self.warn_unread(py, &conversation, &options.settings)?;
         detached(py, || self.renderer.render(&conversation, &options.settings)).map(PyRendered::new)
@@ -92,7 +93,7 @@ impl PyChat {
         conversations: &Bound<'_, PyAny>,
         options: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<Vec<PyRendered>> {
-        let options = Options::read(py, options)?;
+        let options = Options::read(py, options, RenderSettings::default())?;
         let converted: PyResult<Vec<_>> =
             conversations.try_iter()?.map(|messages| options.conversation(&messages?)).collect();
         let converted = converted?;
@@ -101,6 +102,40 @@ impl PyChat {
         }
         let rendered = detached(py, || self.renderer.render_batch(&converted, &options.settings))?;
         Ok(rendered.into_iter().map(PyRendered::new).collect())
+    }
+
+    #[pyo3(signature = (messages, *, history="keep", rollout=None, agent=None, id=None, media=None, **options), text_signature = "(self, messages, *, tools=None, documents=None, history='keep', control_tokens='template', trusted_roles=(), now=None, media=None, rollout=None, agent=None, id=None, chat_template=None, template_kwargs=None, **kwargs)")]
+    fn start(
+        slf: &Bound<'_, Self>,
+        messages: &Bound<'_, PyAny>,
+        history: &str,
+        rollout: Option<&PyTrajectory>,
+        agent: Option<String>,
+        id: Option<String>,
+        media: Option<&str>,
+        options: Option<&Bound<'_, PyDict>>,
+    ) -> PyResult<PyTrajectory> {
+        let py = slf.py();
+        let mut defaults = RenderSettings { control_tokens: ControlTokens::Template, ..RenderSettings::default() };
+        defaults.options.now = Some(Clock::now());
+        let options = Options::read(py, options, defaults)?;
+        let conversation = options.conversation(messages)?;
+        slf.get().warn_unread(py, &conversation, &options.settings)?;
+        let dialogue = Dialogue {
+            renderer: slf.get().renderer.clone(),
+            settings: options.settings,
+            conversation,
+            history: History::parse(history).map_err(|error| to_python(py, &error))?,
+            media_placeholders: choice(
+                py,
+                "media",
+                media.unwrap_or("error"),
+                &[("error", false), ("placeholder", true)],
+            )?,
+            explicit: None,
+            chat: Some(Arc::new(slf.clone().into_any().unbind())),
+        };
+        PyTrajectory::start(py, dialogue, identity(rollout, agent, id))
     }
 
     fn encode<'py>(&self, py: Python<'py>, text: &str) -> PyResult<Bound<'py, PyArray1<TokenId>>> {
@@ -217,8 +252,7 @@ struct Options<'py> {
 }
 
 impl<'py> Options<'py> {
-    fn read(py: Python<'py>, given: Option<&Bound<'py, PyDict>>) -> PyResult<Self> {
-        let settings = RenderSettings::default();
+    fn read(py: Python<'py>, given: Option<&Bound<'py, PyDict>>, settings: RenderSettings) -> PyResult<Self> {
         let mut options = Self { settings, tools: None, documents: None, arguments: Vec::new() };
         for (name, value) in given.into_iter().flatten() {
             options.set(py, name.extract()?, value)?;
@@ -233,7 +267,7 @@ impl<'py> Options<'py> {
             "documents" => self.documents = Some(value).filter(|value| !value.is_none()),
             "add_generation_prompt" => settings.options.add_generation_prompt = value.is_truthy()?,
             "continue_final_message" => settings.options.continue_final_message = continued(&value)?,
-            "now" => settings.options.now = clock(&value)?,
+            "now" => settings.options.now = clock(&value)?.or(settings.options.now),
             "control_tokens" => {
                 let known = [("all", ControlTokens::All), ("template", ControlTokens::Template)];
                 settings.control_tokens = choice(py, name, value.extract()?, &known)?;

@@ -5,15 +5,16 @@ use std::sync::Arc;
 use numpy::PyArray1;
 use pyo3::exceptions::PyIndexError;
 use pyo3::prelude::*;
-use pyo3::types::{PyIterator, PyList};
+use pyo3::types::{PyIterator, PyList, PyType};
 
 use super::arrays::frozen;
 use super::error::to_python;
 use super::gil::detached;
 use super::trajectory::PyTrajectory;
 use crate::advantage::{Advantages, Estimator};
-use crate::group::{Group, ShareCredit};
-use crate::trajectory::{Identity, Trajectory};
+use crate::columns::Origin;
+use crate::group::{Assigned, Group, ShareCredit, TurnKey};
+use crate::trajectory::{Identity, Stage, Trajectory};
 use crate::{Error, Result};
 
 /// The Python face of a [`Group`].
@@ -117,6 +118,26 @@ impl PyGroup {
         self.group.zero_variance()
     }
 
+    fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<(Bound<'py, PyAny>, State<'py>)> {
+        let (py, group) = (slf.py(), &slf.get().group);
+        let leaves = group.trajectories().iter().filter(|row| row.stage() != Stage::Superseded);
+        let leaves = leaves.map(|row| Py::new(py, PyTrajectory::of(Arc::clone(row)))).collect::<PyResult<Vec<_>>>()?;
+        let state = (PyList::new(py, leaves)?, group.id(), group.env(), group.assigned().map(saved));
+        Ok((slf.get_type().getattr("_restore")?, (state.0, state.1.to_string(), state.2.to_string(), state.3)))
+    }
+
+    #[classmethod]
+    fn _restore(
+        _class: &Bound<'_, PyType>,
+        leaves: &Bound<'_, PyAny>,
+        id: String,
+        env: &str,
+        assigned: Option<Saved>,
+    ) -> PyResult<Self> {
+        let assigned = assigned.map(restored).transpose().map_err(|error| to_python(leaves.py(), &error))?;
+        Ok(Self::new(Self::create(leaves, Some(id), env)?.group.with_assigned(assigned)))
+    }
+
     fn __len__(&self) -> usize {
         self.group.trajectories().len()
     }
@@ -138,6 +159,26 @@ impl PyGroup {
     fn __repr__(&self) -> String {
         format!("Group(id='{}', {} rollouts, {} rows)", self.group.id(), self.rollouts(), self.trajectories())
     }
+}
+
+/// What a group is restored from.
+type State<'py> = (Bound<'py, PyList>, String, String, Option<Saved>);
+
+/// Assigned advantages: the share rule, values of units, values of turns by trajectory, epoch and start, the flag.
+type Saved = (String, Vec<f64>, Option<Vec<(String, u32, u32, f64)>>, bool);
+
+fn saved(assigned: Assigned) -> Saved {
+    let turn = |((origin, start), value): (TurnKey, f64)| (origin.trajectory.to_string(), origin.epoch, start, value);
+    let turns = assigned.turns.map(|turns| turns.into_iter().map(turn).collect());
+    (assigned.share.name().into(), assigned.units, turns, assigned.zero_variance)
+}
+
+fn restored((share, units, turns, zero_variance): Saved) -> Result<Assigned> {
+    let turn = |(trajectory, epoch, start, value): (String, u32, u32, f64)| {
+        ((Origin { trajectory: trajectory.into(), epoch }, start), value)
+    };
+    let turns = turns.map(|turns| turns.into_iter().map(turn).collect());
+    Ok(Assigned { share: ShareCredit::parse(&share)?, units, turns, zero_variance })
 }
 
 /// The name of an estimator, or a callable in its place.

@@ -9,10 +9,13 @@ mod gil;
 mod group;
 mod json;
 mod pack;
+mod merge;
 mod rendered;
 mod rows;
+mod saved;
 mod span;
 mod trajectory;
+mod turn;
 
 /// The engine of tokentape.
 #[pyo3::pymodule(gil_used = false)]
@@ -27,12 +30,15 @@ mod _core {
     use super::group::PyGroup;
     #[pymodule_export]
     use super::pack::{PyPackedBatch, PyPacking, pack, plan_bins};
+    use super::merge::merge;
     #[pymodule_export]
     use super::rendered::PyRendered;
     #[pymodule_export]
     use super::span::{PyAssistantSpans, PySeam, PySpan};
     #[pymodule_export]
-    use super::trajectory::{PyTrajectory, PyTurn};
+    use super::trajectory::PyTrajectory;
+    #[pymodule_export]
+    use super::turn::{PyDivergence, PyTurn};
 
     /// `"release"`, or `"debug"` for a build that is many times slower.
     #[pymodule_init]

@@ -7,11 +7,14 @@ use pyo3::prelude::*;
 use pyo3::types::PyType;
 
 use super::arrays::{self, frozen, frozen_mask};
+use super::chat::PyChat;
+use super::convert;
 use super::error::to_python;
 use super::gil::detached;
 use super::json;
-use crate::columns::Origin;
-use crate::trajectory::{Act, Identity, Stage, Trajectory, Turn};
+use super::saved;
+use super::turn::{PyDivergence, PyTurn};
+use crate::trajectory::{Act, Dialogue, Identity, Stage, Trajectory, Turn};
 use crate::{Error, Result};
 
 /// The Python face of a [`Trajectory`].
@@ -31,6 +34,11 @@ impl PyTrajectory {
 
     pub(super) fn of(trajectory: Arc<Trajectory>) -> Self {
         Self { current: Mutex::new(trajectory), writer: Mutex::new(()) }
+    }
+
+    /// A trajectory that begins with a conversation.
+    pub(super) fn start(py: Python<'_>, dialogue: Dialogue, identity: Identity) -> PyResult<Self> {
+        detached(py, || Trajectory::start(dialogue, identity)).map(Self::new)
     }
 
     fn lock(&self) -> MutexGuard<'_, Arc<Trajectory>> {
@@ -74,13 +82,14 @@ impl PyTrajectory {
         detached(token_ids.py(), || Trajectory::from_prompt(&ids, vocab_size, identity)).map(Self::new)
     }
 
-    #[pyo3(signature = (token_ids, logprobs=None, *, finish_reason="stop", policy_version=None, continues=false, logprob_kind=None))]
+    #[pyo3(signature = (token_ids, logprobs=None, *, finish_reason="stop", policy_version=None, message=None, continues=false, logprob_kind=None))]
     fn act(
         slf: &Bound<'_, Self>,
         token_ids: &Bound<'_, PyAny>,
         logprobs: Option<&Bound<'_, PyAny>>,
         finish_reason: &str,
         policy_version: Option<i64>,
+        message: Option<&Bound<'_, PyAny>>,
         continues: bool,
         logprob_kind: Option<&str>,
     ) -> PyResult<PyTurn> {
@@ -92,14 +101,36 @@ impl PyTrajectory {
             finish_reason,
             policy_version,
             logprob_kind,
+            message: message.map(convert::data).transpose()?,
             continues,
-            message: None,
         };
         let (origin, start) = slf.get().change(slf.py(), |trajectory| {
             let turn = trajectory.act(&act)?;
             trajectory.turn(turn).map(|turn| (turn.origin.clone(), turn.start))
         })?;
         Ok(PyTurn { trajectory: slf.clone().unbind(), origin, start })
+    }
+
+    #[pyo3(signature = (messages, *, r#final=false))]
+    fn observe(slf: &Bound<'_, Self>, messages: &Bound<'_, PyAny>, r#final: bool) -> PyResult<Py<Self>> {
+        let messages = convert::conversation(messages, None, None, Vec::new())?.messages;
+        let own = slf.get();
+        let fragment = detached(slf.py(), || {
+            let _writer = own.begin_change()?;
+            let observation = own.snapshot().prepare(&messages, r#final)?;
+            Ok(Arc::make_mut(&mut own.lock()).apply(observation))
+        })?;
+        fragment.map_or_else(|| Ok(slf.clone().unbind()), |fragment| Py::new(slf.py(), Self::new(fragment)))
+    }
+
+    fn compact(&self, messages: &Bound<'_, PyAny>) -> PyResult<Self> {
+        let given = convert::conversation(messages, None, None, Vec::new())?.messages;
+        self.change(messages.py(), |trajectory| trajectory.compact(given)).map(Self::new)
+    }
+
+    fn divergence(&self, py: Python<'_>) -> PyResult<Option<PyDivergence>> {
+        let snapshot = self.snapshot();
+        Ok(detached(py, || snapshot.divergence())?.map(PyDivergence))
     }
 
     fn append(&self, token_ids: &Bound<'_, PyAny>) -> PyResult<()> {
@@ -252,8 +283,27 @@ impl PyTrajectory {
     }
 
     #[getter]
+    fn tools<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        json::loads(py, &self.snapshot().tools_json())
+    }
+
+    #[getter]
     fn nbytes(&self) -> usize {
         self.snapshot().columns().bytes()
+    }
+
+    fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<(Bound<'py, PyAny>, saved::State)> {
+        let restore = slf.get_type().getattr("_restore")?;
+        Ok((restore, saved::save(slf.py(), &slf.get().snapshot())))
+    }
+
+    #[classmethod]
+    fn _restore(
+        class: &Bound<'_, PyType>,
+        fragments: Vec<saved::Fragment>,
+        chat: Option<Bound<'_, PyChat>>,
+    ) -> PyResult<Self> {
+        saved::restore(class.py(), fragments, chat).map(Self::new)
     }
 
     fn __len__(&self) -> usize {
@@ -273,101 +323,11 @@ impl PyTrajectory {
     }
 }
 
-fn identity(rollout: Option<&PyTrajectory>, agent: Option<String>, id: Option<String>) -> Identity {
+/// Who a new trajectory is.
+pub(super) fn identity(rollout: Option<&PyTrajectory>, agent: Option<String>, id: Option<String>) -> Identity {
     let mut identity = Identity::new(id.map(Arc::from));
     if let Some(rollout) = rollout {
         identity.rollout_id = Arc::clone(&rollout.snapshot().identity().rollout_id);
     }
     Identity { agent: agent.map(Arc::from), ..identity }
-}
-
-/// The Python face of one [`Turn`], found again by the act that began it.
-#[pyclass(frozen, name = "Turn", module = "tokentape")]
-pub(super) struct PyTurn {
-    trajectory: Py<PyTrajectory>,
-    origin: Origin,
-    start: u32,
-}
-
-impl PyTurn {
-    /// The trajectory as it is now, and the turn's index in it.
-    fn find(&self, py: Python<'_>) -> PyResult<(Arc<Trajectory>, usize)> {
-        let trajectory = self.trajectory.get().snapshot();
-        let index = trajectory
-            .turns()
-            .iter()
-            .position(|turn| turn.origin == self.origin && turn.start == self.start)
-            .ok_or_else(|| {
-            to_python(py, &Error::trajectory("the turn is no longer there: the trajectory was truncated"))
-        })?;
-        Ok((trajectory, index))
-    }
-
-    fn read<T>(&self, py: Python<'_>, read: impl FnOnce(&Trajectory, &Turn) -> T) -> PyResult<T> {
-        let (trajectory, index) = self.find(py)?;
-        Ok(read(&trajectory, &trajectory.turns()[index]))
-    }
-}
-
-#[pymethods]
-impl PyTurn {
-    #[getter]
-    fn index(&self, py: Python<'_>) -> PyResult<usize> {
-        self.find(py).map(|(_, index)| index)
-    }
-
-    #[getter]
-    fn start(&self, py: Python<'_>) -> PyResult<u32> {
-        self.read(py, |_, turn| turn.start)
-    }
-
-    #[getter]
-    fn end(&self, py: Python<'_>) -> PyResult<u32> {
-        self.read(py, |_, turn| turn.end)
-    }
-
-    #[getter]
-    fn token_ids<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyArray1<i32>>> {
-        let ids = self.read(py, |trajectory, turn| trajectory.columns().ids_in(turn.range()))?;
-        Ok(frozen(py, ids))
-    }
-
-    #[getter]
-    fn logprobs<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyArray1<f32>>>> {
-        let values =
-            self.read(py, |trajectory, turn| trajectory.logprobs().map(|values| values[turn.range()].to_vec()))?;
-        Ok(values.map(|values| frozen(py, values)))
-    }
-
-    #[getter]
-    fn finish_reason(&self, py: Python<'_>) -> PyResult<String> {
-        self.read(py, |_, turn| turn.finish_reason.to_string())
-    }
-
-    #[getter]
-    fn message(&self, py: Python<'_>) -> PyResult<i32> {
-        self.read(py, |_, turn| turn.message)
-    }
-
-    #[getter]
-    fn reasoning_open(&self, py: Python<'_>) -> PyResult<bool> {
-        self.read(py, |_, turn| turn.reasoning_open)
-    }
-
-    #[getter]
-    fn reward(&self, py: Python<'_>) -> PyResult<Option<f64>> {
-        self.read(py, |_, turn| turn.reward.get())
-    }
-
-    #[setter]
-    fn set_reward(&self, py: Python<'_>, reward: Option<f64>) -> PyResult<()> {
-        let (trajectory, index) = self.find(py)?;
-        trajectory.set_turn_reward(index, reward).map_err(|error| to_python(py, &error))
-    }
-
-    fn __repr__(&self, py: Python<'_>) -> PyResult<String> {
-        let (trajectory, index) = self.find(py)?;
-        let turn = &trajectory.turns()[index];
-        Ok(format!("Turn({index}, tokens {}..{}, finish_reason='{}')", turn.start, turn.end, turn.finish_reason))
-    }
 }

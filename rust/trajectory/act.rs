@@ -125,7 +125,7 @@ impl Trajectory {
             open.finish_reason = finish_reason;
         } else {
             let reward = TurnReward::new(None);
-            self.turns.push(Turn { start, end, message, finish_reason, reward, reasoning_open: false, origin });
+            self.turns.push(Turn { start, end, message, finish_reason, reward, origin });
         }
         if let Some(dialogue) = &mut self.dialogue {
             dialogue.explicit.clone_from(&act.message);

@@ -1,5 +1,6 @@
 //! The conversation behind a trajectory: messages, template, tokenizer, and what is done when history is rewritten.
 
+use std::any::Any;
 use std::sync::Arc;
 
 use serde_json::{Map, Value, json};
@@ -57,6 +58,8 @@ pub struct Dialogue {
     pub media_placeholders: bool,
     /// The message that the caller gave for the open turn; else its text is its content.
     pub explicit: Option<Data>,
+    /// The caller's own object behind the renderer, carried along for the caller.
+    pub chat: Option<Arc<dyn Any + Send + Sync>>,
 }
 
 impl Dialogue {
@@ -74,15 +77,18 @@ impl Dialogue {
         conversation
     }
 
+    /// Whether an id ends a turn.
+    pub(super) fn is_stop(&self, id: TokenId) -> bool {
+        self.renderer.stop_tokens().binary_search_by_key(&id, |stop| stop.id).is_ok()
+    }
+
     /// The message of the open turn: the one given, else the sampled text as it is, without its stop.
     pub(super) fn sampled_message(&self, turn: &[TokenId]) -> Result<Data> {
         if let Some(message) = &self.explicit {
             return Ok(message.clone());
         }
-        let stops = self.renderer.stop_tokens();
-        let is_stop = |id: &TokenId| stops.binary_search_by_key(id, |stop| stop.id).is_ok();
         let text = match turn.split_last() {
-            Some((last, before)) if is_stop(last) => before,
+            Some((last, before)) if self.is_stop(*last) => before,
             _ => turn,
         };
         let content = self.renderer.tokenizer().decode(text, false)?;

@@ -11,7 +11,9 @@ mod change;
 mod dialogue;
 mod history;
 mod identity;
+mod merge;
 mod observe;
+mod saved;
 mod turn;
 
 use std::sync::Arc;
@@ -22,10 +24,13 @@ pub use act::Act;
 pub use dialogue::{Dialogue, History};
 pub use history::{Class, Divergence};
 pub use identity::Identity;
+pub use merge::{Record, merge, merged_identity};
 pub use observe::Observation;
+pub use saved::{ChatObject, Saved};
 pub use turn::{Turn, TurnReward};
 
 use crate::columns::Columns;
+use crate::mask;
 use crate::message::Data;
 use crate::row::Fork;
 use crate::{Error, Result, TokenId};
@@ -209,6 +214,21 @@ impl Trajectory {
     pub fn tools_json(&self) -> String {
         let tools = self.dialogue.as_ref().and_then(|dialogue| dialogue.conversation.tools.as_ref());
         tools.map_or_else(|| "null".into(), Data::to_json)
+    }
+
+    /// Whether a turn was cut while its reasoning was open: no stop ends it, and the last reasoning marker of the
+    /// generation prompt and the turn opens a block.
+    pub fn reasoning_open(&self, turn: usize) -> Result<bool> {
+        let Some(dialogue) = &self.dialogue else { return Ok(false) };
+        let range = self.turn(turn)?.range();
+        let ids = self.columns.ids_in(range.clone());
+        if ids.last().is_some_and(|last| dialogue.is_stop(*last)) {
+            return Ok(false);
+        }
+        let index = self.columns.message_index();
+        let prompt = index[..range.start].iter().rev().take_while(|message| **message < 0).count();
+        let whole = self.columns.ids_in(range.start - prompt..range.end);
+        Ok(mask::reasoning_is_open(&dialogue.renderer.tokenizer().decode(&whole, false)?))
     }
 
     /// The message that the next sampled token belongs to.

@@ -18,8 +18,6 @@ pub struct Turn {
     pub finish_reason: Arc<str>,
     /// Its own reward, shared by every fragment and fork that holds the turn.
     pub reward: TurnReward,
-    /// The turn was cut while its reasoning was open.
-    pub reasoning_open: bool,
     /// The act that began it: the same in every fragment and fork that holds the turn.
     pub origin: Origin,
 }
