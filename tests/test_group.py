@@ -1,5 +1,7 @@
 """Returns, advantages, and tokens that several rows share."""
 
+import pickle
+
 import numpy as np
 import pytest
 
@@ -112,3 +114,64 @@ def test_a_group_is_a_snapshot():
     assert [row.id for row in group] == [trajectory.id]
     with pytest.raises(IndexError):
         group[1]
+
+
+@pytest.mark.parametrize("per_turn", [False, True])
+def test_groups_pickle_with_their_advantages(per_turn):
+    trajectories = played(1.0, 0.0)
+    for trajectory in trajectories:
+        trajectory.turns[0].reward = trajectory.reward
+    group = tt.Group(trajectories, id="a", env="e").with_advantages("rloo", per_turn=per_turn)
+    copy = pickle.loads(pickle.dumps(group))
+    assert (copy.id, copy.env, copy.zero_variance) == ("a", "e", False)
+    assert rows(copy) == rows(group)
+
+
+MERGED = {
+    "turns that extend": (
+        [([1], [2]), ([1, 2, 3], [4]), ([1, 2, 3, 4, 5], [6])],
+        [([1, 2, 3, 4, 5, 6], [0, 1, 0, 1, 0, 1], [0, 1, 0, 1, 0, 1])],
+    ),
+    "a branch trains shared tokens once": (
+        [([1], [2, 3]), ([1, 2, 3, 4], [5]), ([1, 2, 3, 7], [8])],
+        [([1, 2, 3, 4, 5], [0, 1, 1, 0, 1], [0, 1, 1, 0, 1]), ([1, 2, 3, 7, 8], [0, 1, 1, 0, 1], [0, 0, 0, 0, 1])],
+    ),
+    "a prompt that was rewritten": (
+        [([1, 2], [3]), ([1, 9], [4])],
+        [([1, 2, 3], [0, 0, 1], [0, 0, 1]), ([1, 9, 4], [0, 0, 1], [0, 0, 1])],
+    ),
+}
+
+
+@pytest.mark.parametrize(("turns", "expected"), MERGED.values(), ids=MERGED.keys())
+def test_records_merge_into_the_fewest_trajectories(turns, expected):
+    merged = tt.merge([{"prompt_token_ids": prompt, "token_ids": ids} for prompt, ids in turns])
+    merged[0].reward = 1.0
+    group = tt.Group(merged)
+    assert group.rollouts == 1
+    assert [(row["token_ids"], row["sampled_mask"], row["loss_mask"]) for row in rows(group)] == expected
+
+
+def test_a_bad_record_is_named():
+    with pytest.raises(tt.TrajectoryError, match="record 1: turn 1, token 0: the id -4"):
+        tt.merge([{"prompt_token_ids": [1], "token_ids": [2]}, {"prompt_token_ids": [1, 2, 3], "token_ids": [-4]}])
+
+
+def test_shared_tokens_carry_loss_in_the_first_row_with_the_mean_advantage():
+    first = tt.Trajectory.from_prompt([1])
+    first.act([2, 3])
+    first.append([4])
+    second = first.fork()
+    for trajectory, reward in ((first, 1.0), (second, 0.0)):
+        trajectory.act([5])
+        trajectory.reward = reward
+    for share, shared in (("mean", 0.0), ("sum", 0.0), ("first", 0.5)):
+        group = tt.Group([first, second]).with_advantages("dr_grpo", share_credit=share)
+        one, two = rows(group)
+        assert (one["loss_mask"], two["loss_mask"]) == ([0, 1, 1, 0, 1], [0, 0, 0, 0, 1])
+        assert one["advantages"] == [0, shared, shared, 0, 0.5]
+        assert two["advantages"][4] == -0.5
+
+
+def rows(group):
+    return tt.Batch.from_groups([group]).to_pyarrow().to_pylist()

@@ -1,6 +1,7 @@
 """The state machine of a trajectory, and what it refuses."""
 
 import math
+import pickle
 import threading
 
 import numpy as np
@@ -232,3 +233,22 @@ def test_memory_of_a_finished_trajectory():
         trajectory.append(np.arange(100))
     trajectory.finish()
     assert trajectory.nbytes <= 12 * len(trajectory)
+
+
+def test_pickling_brings_everything_back():
+    trajectory = started()
+    trajectory.act([10, 11], [-0.1, -0.2], policy_version=3, logprob_kind="raw").reward = 0.1
+    trajectory.append([4])
+    trajectory.loss_mask = [0, 0, 0, 0, 1, 0]
+    trajectory.metrics = {"solved": True}
+    branch = trajectory.fork()
+    branch.act([12], [-0.3], policy_version=4)
+    branch.reward = 0.3
+    copy = pickle.loads(pickle.dumps(branch))
+    for name in ("token_ids", "sampled_mask", "loss_mask", "logprobs", "message_index"):
+        assert getattr(copy, name).tolist() == getattr(branch, name).tolist(), name
+    for name in ("id", "rollout_id", "parent_id", "fork_at", "stage", "reward", "metrics", "provenance"):
+        assert getattr(copy, name) == getattr(branch, name), name
+    assert [turn.reward for turn in copy.turns] == [0.1, None]
+    with pytest.raises(tt.TrajectoryError, match="outside the vocabulary of 200"):
+        copy.act([200], [-1], policy_version=4, continues=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tokentape._core import AssistantSpans, Group, Rendered, Seam, Span, Trajectory, Turn, __version__
+from tokentape._core import AssistantSpans, Divergence, Group, Rendered, Seam, Span, Trajectory, Turn, __version__, merge
 from tokentape.batch import Batch, PackedBatch, Packing, PackingReport, Row, RunWriter, pack
 from tokentape.chat import Chat
 from tokentape.errors import (
@@ -25,6 +25,7 @@ __all__ = [
     "BridgeError",
     "BudgetError",
     "Chat",
+    "Divergence",
     "Group",
     "PackedBatch",
     "Packing",
@@ -45,4 +46,5 @@ __all__ = [
     "Turn",
     "__version__",
     "pack",
+    "merge",
 ]

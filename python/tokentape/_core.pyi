@@ -105,6 +105,51 @@ class Chat:
             RenderError: A conversation cannot be rendered; the message says which.
         """
 
+    def start(
+        self,
+        messages: object,
+        *,
+        tools: object = None,
+        documents: object = None,
+        history: Literal["keep", "fork", "error"] = "keep",
+        control_tokens: Literal["all", "template"] = "template",
+        trusted_roles: Sequence[str] = (),
+        now: datetime | None = None,
+        media: Literal["placeholder"] | None = None,
+        rollout: Trajectory | None = None,
+        agent: str | None = None,
+        id: str | None = None,  # noqa: A002  (the name of the column)
+        chat_template: str | None = None,
+        template_kwargs: Mapping[str, Any] | None = None,
+        **kwargs: Any,
+    ) -> Trajectory:
+        """A trajectory that begins with a conversation, rendered with a generation prompt.
+
+        The settings hold for the trajectory and its forks: every later render uses them.
+
+        Args:
+            messages: The conversation, as for `render`.
+            tools: The tools that the template sees, in every turn.
+            documents: The documents that the template sees.
+            history: What `observe` does when the template prints earlier messages otherwise than before, as templates do
+                that strip reasoning: `"keep"` appends to what the policy saw, `"fork"` begins a new fragment of the
+                rollout, `"error"` refuses.
+            control_tokens: `"template"`: no text of a message becomes a control token. `"all"`: as in transformers.
+            trusted_roles: Roles whose text may hold control tokens all the same.
+            now: The moment that the template may print; read once, here, if not given.
+            media: `"placeholder"`: parts that are no text are rendered as the template writes them; else they are refused.
+            rollout: Another trajectory of the same episode: both count as one rollout in a group.
+            agent: The name of the agent, when a rollout has several.
+            id: The `trajectory_id` of the row; made up by default.
+            chat_template: The name of a template, where the model has several.
+            template_kwargs: Further arguments of the template, such as `enable_thinking`.
+            **kwargs: The same, by name.
+
+        Raises:
+            RenderError: The template cannot render the conversation.
+            TrajectoryError: A message has media parts.
+        """
+
     def encode(self, text: str) -> NDArray[np.int32]:
         """The token ids of a text. No special tokens are put around it; those in the text count.
 
@@ -397,6 +442,7 @@ class Trajectory:
         *,
         finish_reason: str = "stop",
         policy_version: int | None = None,
+        message: object = None,
         continues: bool = False,
         logprob_kind: str | None = None,
     ) -> Turn:
@@ -408,6 +454,8 @@ class Trajectory:
             logprobs: One value a sampled id, in nats. All turns of a trajectory have them, or none.
             finish_reason: Why the engine stopped, in its own word. It is stored, and decides nothing.
             policy_version: The version of the policy that sampled; all turns have one, or none.
+            message: What the ids stand for, such as `chat.parse(token_ids)`, for the next render. By default the sampled
+                text is the content of a message of role `assistant`, as it is.
             continues: The next chunk of the turn before: a partial rollout that was resumed.
             logprob_kind: What the logprobs are, such as `"raw"` or `"processed"`; one kind a trajectory.
 
@@ -418,6 +466,38 @@ class Trajectory:
             TrajectoryError: It is not the policy's move; the completion is empty; an id is outside the vocabulary;
                 the logprobs are of another length, null, NaN, -inf, an engine's sentinel or above 1e-4; earlier turns
                 had none, or had another kind. The message names the turn and the token.
+        """
+
+    def observe(self, messages: object, *, final: bool = False) -> Trajectory:
+        """Puts what the environment says behind what the policy sampled; only the new text is encoded.
+
+        The whole conversation is rendered, and its text behind the end of the sampled turn is appended, with a generation
+        prompt. If the last id does not end a turn, the token that does is appended first, unsampled.
+
+        Args:
+            messages: All new messages in one call: adjacent tool results may share a turn.
+            final: Nothing is sampled after these messages: no generation prompt, and the trajectory is finished.
+
+        Returns:
+            The trajectory to go on with: this one, or under `history="fork"` a new fragment of the same rollout.
+
+        Raises:
+            TrajectoryError: It is the policy's move, or the trajectory is finished or has no template.
+            BridgeError: It cannot be told where the turn ends; the new messages need the sampled one to be given as
+                `act(..., message=...)`; or the template rewrites history under `history="error"`.
+            RenderError: The template cannot render the conversation.
+        """
+
+    def compact(self, messages: object) -> Trajectory:
+        """Replaces the conversation, for instance by a summary: a new fragment of the same rollout, of the kind `compaction`.
+
+        This one is closed. What both have in common at the beginning is inherited and carries no loss in the new one.
+        """
+
+    def divergence(self) -> Divergence | None:
+        """The first difference between the tape and a full render of its conversation; None if there is none.
+
+        It is reported, and never repaired.
         """
 
     def append(self, token_ids: ArrayLike) -> None:
@@ -533,8 +613,64 @@ class Trajectory:
         """The conversation so far; empty without a template."""
 
     @property
+    def tools(self) -> Any:
+        """The tools that the template sees; None without any."""
+
+    @property
     def nbytes(self) -> int:
         """Bytes that the per-token columns hold, what is shared with forks included."""
+
+@final
+class Divergence:
+    """The first difference between a tape and a full render of its conversation."""
+
+    @property
+    def kind(self) -> Literal["generation_prompt", "history", "content", "tokenization"]:
+        """Why they differ.
+
+        `"generation_prompt"`: the template prints a turn otherwise than its generation prompt began it. `"history"`: it
+        prints earlier messages otherwise once there are later ones. `"content"`: the sampled text is not what it prints
+        for the message. `"tokenization"`: the texts are equal, and the policy sampled other tokens for them.
+        """
+
+    @property
+    def token(self) -> int:
+        """The first token that differs."""
+
+    @property
+    def recorded(self) -> str:
+        """What the tape says there, a few tokens of it."""
+
+    @property
+    def rendered(self) -> str:
+        """What the full render says there."""
+
+def merge(
+    records: Iterable[Mapping[str, Any]],
+    *,
+    vocab_size: int | None = None,
+    rollout: Trajectory | None = None,
+) -> list[Trajectory]:
+    """Merges records of single turns, as many servers give them, into the fewest trajectories of one rollout.
+
+    A record extends the longest trajectory whose ids are a full prefix of its prompt; else it opens a new one, which
+    inherits the facts of the longest common prefix and carries no loss on it.
+
+    Args:
+        records: Mappings in the order of sampling, with `prompt_token_ids` and `token_ids`, and optionally `logprobs`,
+            `finish_reason`, `policy_version`, `logprob_kind` and `reward`.
+        vocab_size: The largest id plus one.
+        rollout: Another trajectory of the same episode.
+
+    Raises:
+        TrajectoryError: As for `Trajectory.act`; the message names the record.
+
+    Example:
+        >>> import tokentape as tt
+        >>> turns = [{"prompt_token_ids": [1], "token_ids": [2]}, {"prompt_token_ids": [1, 2, 3], "token_ids": [4]}]
+        >>> [trajectory.token_ids.tolist() for trajectory in tt.merge(turns)]
+        [[1, 2, 3, 4]]
+    """
 
 @final
 class Turn:

@@ -8,8 +8,8 @@ mod error;
 mod gil;
 mod group;
 mod json;
-mod pack;
 mod merge;
+mod pack;
 mod rendered;
 mod rows;
 mod saved;
@@ -29,8 +29,9 @@ mod _core {
     #[pymodule_export]
     use super::group::PyGroup;
     #[pymodule_export]
-    use super::pack::{PyPackedBatch, PyPacking, pack, plan_bins};
     use super::merge::merge;
+    #[pymodule_export]
+    use super::pack::{PyPackedBatch, PyPacking, pack, plan_bins};
     #[pymodule_export]
     use super::rendered::PyRendered;
     #[pymodule_export]
