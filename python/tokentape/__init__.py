@@ -2,7 +2,18 @@
 
 from __future__ import annotations
 
-from tokentape._core import AssistantSpans, Divergence, Group, Rendered, Seam, Span, Trajectory, Turn, __version__, merge
+from tokentape._core import (
+    AssistantSpans,
+    Divergence,
+    Group,
+    Rendered,
+    Seam,
+    Span,
+    Trajectory,
+    Turn,
+    __version__,
+    merge,
+)
 from tokentape.batch import Batch, PackedBatch, Packing, PackingReport, Row, RunWriter, pack
 from tokentape.chat import Chat
 from tokentape.errors import (
@@ -45,6 +56,6 @@ __all__ = [
     "TrajectoryError",
     "Turn",
     "__version__",
-    "pack",
     "merge",
+    "pack",
 ]

@@ -1,9 +1,9 @@
 """The engine of tokentape, in Rust. Import from `tokentape`, not from here."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from datetime import datetime
 from mmap import mmap
 from os import PathLike
-from datetime import datetime
 from typing import Any, Final, Literal, Self, TypeAlias, final
 
 import numpy as np

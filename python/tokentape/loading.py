@@ -21,7 +21,13 @@ from tokentape.errors import ArgumentError, TokenizerError
 __all__ = ["Parts", "from_folder", "from_live", "from_pretrained", "special_token_text", "tokenizer_json"]
 
 HUB_ID = re.compile(r"[\w-][\w.-]*/[\w-][\w.-]*")
-HUB_FILES = ("tokenizer.json", "*_config.json", "special_tokens_map.json", "*.jinja", "additional_chat_templates/*.jinja")
+HUB_FILES = (
+    "tokenizer.json",
+    "*_config.json",
+    "special_tokens_map.json",
+    "*.jinja",
+    "additional_chat_templates/*.jinja",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +81,11 @@ def _what_is_there(path: Path) -> str:
     missing = path
     while not missing.parent.exists() and missing.parent != missing:
         missing = missing.parent
-    beside = sorted(entry.name for entry in missing.parent.iterdir() if entry.is_dir())[:8] if missing.parent.is_dir() else []
+    beside = (
+        sorted(entry.name for entry in missing.parent.iterdir() if entry.is_dir())[:8]
+        if missing.parent.is_dir()
+        else []
+    )
     shown = f"folders there: {', '.join(beside)}" if beside else "there are no folders there"
     return f"In {str(missing.parent)!r} there is no {missing.name!r}; {shown}"
 

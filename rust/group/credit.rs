@@ -157,6 +157,7 @@ impl Group {
     }
 
     /// The same group with advantages that were assigned before, as [`Self::assigned`] gave them.
+    #[must_use]
     pub fn with_assigned(&self, assigned: Option<Assigned>) -> Self {
         let credit = assigned.map(|Assigned { share, units, turns, zero_variance }| {
             let turns = turns.map(|turns| turns.into_iter().collect());

@@ -105,6 +105,7 @@ impl PyChat {
     }
 
     #[pyo3(signature = (messages, *, history="keep", rollout=None, agent=None, id=None, media=None, **options), text_signature = "(self, messages, *, tools=None, documents=None, history='keep', control_tokens='template', trusted_roles=(), now=None, media=None, rollout=None, agent=None, id=None, chat_template=None, template_kwargs=None, **kwargs)")]
+    #[expect(clippy::too_many_arguments, reason = "the arguments of the Python method")]
     fn start(
         slf: &Bound<'_, Self>,
         messages: &Bound<'_, PyAny>,

@@ -95,7 +95,7 @@ fn answer(dialogue: &Dialogue, conversation: &Conversation, message: usize) -> R
     let rendered = dialogue.renderer.render_text(conversation, &settings)?;
     let masker = dialogue.renderer.masker(conversation, &settings)?;
     let end = match masker.turn_end(&rendered, message as u32, &[]) {
-        Some(TurnEnd::Marker(marker)) => marker.start,
+        Some(TurnEnd::Marker(end)) => end.start,
         Some(TurnEnd::Open(end)) => end,
         None => rendered.text.len(),
     };
@@ -135,13 +135,15 @@ impl Trajectory {
     }
 
     fn classify(&self, dialogue: &Dialogue, conversation: &Conversation, whole: &str) -> Result<Class> {
+        let tape = dialogue.renderer.tokenizer().decode(&self.columns.token_ids(), false)?;
+        if whole.starts_with(&tape) || tape.starts_with(whole) {
+            return Ok(Class::Tokenization);
+        }
         for turn in self.turns.iter().filter(|turn| turn.message >= 0) {
             if let Some(rewrite) = rewrite_in(dialogue, conversation, turn.message as usize, whole)? {
                 return Ok(rewrite.class);
             }
         }
-        let tape = dialogue.renderer.tokenizer().decode(&self.columns.token_ids(), false)?;
-        let same = whole.starts_with(&tape) || tape.starts_with(whole);
-        Ok(if same { Class::Tokenization } else { Class::Content })
+        Ok(Class::Content)
     }
 }

@@ -1,6 +1,6 @@
 """Write rust/template/unicode.rs: what Python 3.11 says about characters where Rust says something else or nothing.
 
-    python3.11 tests/tools/make_unicode_tables.py > rust/template/unicode.rs && cargo fmt
+python3.11 tests/tools/make_unicode_tables.py > rust/template/unicode.rs && cargo fmt
 """
 
 from __future__ import annotations
@@ -56,6 +56,16 @@ zeros = [(ord(c), ord(c) + 9) for c in CHARACTERS if c.isdecimal() and unicodeda
 table("DECIMALS", "Decimal digits, from zero to nine.", zeros)
 table("DIGITS", "`str.isdigit` that are no decimal digits.", list(ranges(digit_only)))
 table("NUMERALS", "`str.isnumeric` that are no digits.", list(ranges(numeric_only)))
-mapping("TITLES", "Title case, where it is not upper case.", [(c, c.title()) for c in CHARACTERS if c.title() != c.upper()])
-mapping("FOLDS", "Case folding, where it is not lower case.", [(c, c.casefold()) for c in CHARACTERS if c.casefold() != c.lower()])
-table("TITLE_LETTERS", "Letters that are in title case themselves.", list(ranges(lambda c: unicodedata.category(c) == "Lt")))
+mapping(
+    "TITLES", "Title case, where it is not upper case.", [(c, c.title()) for c in CHARACTERS if c.title() != c.upper()]
+)
+mapping(
+    "FOLDS",
+    "Case folding, where it is not lower case.",
+    [(c, c.casefold()) for c in CHARACTERS if c.casefold() != c.lower()],
+)
+table(
+    "TITLE_LETTERS",
+    "Letters that are in title case themselves.",
+    list(ranges(lambda c: unicodedata.category(c) == "Lt")),
+)
