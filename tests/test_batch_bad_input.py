@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import os
-import pickle
 
 import pyarrow as pa
 import pytest
@@ -59,7 +59,7 @@ def test_a_null_inside_a_list_is_named():
     table = tt.Batch.from_rows(ROWS).to_pyarrow()
     ids = pa.array([[1, 2], [3, None], [4]], type=pa.list_(pa.int32()))
     table = table.set_column(8, "token_ids", ids)
-    with pytest.raises(tt.SchemaError, match="null inside the list of row 1, at 1"):
+    with pytest.raises(tt.SchemaError, match=r"null inside the list of row 1, at 1"):
         tt.Batch.from_arrow(table)
 
 
@@ -74,12 +74,12 @@ def test_a_null_list_where_the_contract_has_none():
 def test_a_column_of_another_type_says_cast(item):
     table = tt.Batch.from_rows(ROWS).to_pyarrow()
     masks = pa.array([[1] * 11] * 3, type=pa.list_(pa.int32())).cast(pa.list_(item))
-    with pytest.raises(tt.SchemaError, match="`sampled_mask` is .*cast the column first"):
+    with pytest.raises(tt.SchemaError, match=r"`sampled_mask` is .*cast the column first"):
         tt.Batch.from_arrow(table.set_column(9, "sampled_mask", masks))
 
 
 def test_a_foreign_table_names_what_it_lacks():
-    with pytest.raises(tt.SchemaError, match="lacks the columns `group_id`.*it has the columns `a`, `b`"):
+    with pytest.raises(tt.SchemaError, match=r"lacks the columns `group_id`.*it has the columns `a`, `b`"):
         tt.Batch.from_arrow(pa.table({"a": [1], "b": [2]}))
 
 
@@ -116,11 +116,8 @@ def test_hostile_bytes_are_refused_or_read_never_a_crash(data):
     content = bytearray(tt._core.Table.from_rows(ROWS, validate=True).to_stream())
     for _ in range(data.draw(st.integers(1, 4))):
         content[data.draw(st.integers(0, len(content) - 1))] = data.draw(st.integers(0, 255))
-    with_error = (tt.SchemaError,)
-    try:
-        pickle.loads(pickle.dumps(tt._core.Table.from_stream(bytes(content)).validate()))
-    except with_error as error:
-        assert str(error)
+    with contextlib.suppress(tt.SchemaError):
+        tt._core.Table.from_stream(bytes(content)).validate()
 
 
 def test_nothing_there(tmp_path):

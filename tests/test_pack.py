@@ -208,11 +208,11 @@ def test_the_plan_equals_the_twin(lengths, budget, max_segments):
 
 def test_bins_are_near_the_lower_bound():
     generator = np.random.default_rng(0)
-    for lengths, budget in [
+    for drawn, budget in [
         (generator.lognormal(np.log(4000), 1.1, 10_000).clip(200, 32768), 32768),
         (generator.lognormal(np.log(500), 0.6, 10_000).clip(100, 2000), 8192),
     ]:
-        lengths = lengths.astype(np.int32)
+        lengths = drawn.astype(np.int32)
         _, count, _ = tt._core.plan_bins(lengths, token_budget=budget, ranks=1, max_segments=None, work=(1.0, 0.0))
         assert count <= 1.005 * -(-int(lengths.sum()) // budget)
 

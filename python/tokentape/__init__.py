@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from tokentape import feeds
 from tokentape._core import (
     AssistantSpans,
     Divergence,
@@ -56,6 +57,7 @@ __all__ = [
     "TrajectoryError",
     "Turn",
     "__version__",
+    "feeds",
     "merge",
     "pack",
 ]

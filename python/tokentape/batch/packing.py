@@ -144,7 +144,13 @@ class Packing:
             raise ArgumentError(f"rank {rank} is out of range: the packing is for {self.ranks} ranks")
         if self.ranks == 1:
             return iter(self)
-        return (PackedBatch(self._core.bin(step * self.ranks + rank)) for step in range(self.micro_steps))
+        return (self[step * self.ranks + rank] for step in range(self.micro_steps))
+
+    def __getitem__(self, index: int) -> PackedBatch:
+        """One bin, filled; bin `micro_step * ranks + rank`."""
+        if not -len(self) <= index < len(self):
+            raise IndexError(f"bin {index} is out of range: the packing has {len(self)}")
+        return PackedBatch(self._core.bin(index % len(self)))
 
     def __iter__(self) -> Iterator[PackedBatch]:
         """All packed batches; with several ranks use `rank`."""
