@@ -244,20 +244,29 @@ fn check(conversation: &Conversation, settings: &RenderSettings) -> Result<()> {
 fn literal(text: &RenderedText, conversation: &Conversation, settings: &RenderSettings) -> Option<Vec<Range<u32>>> {
     match settings.control_tokens {
         ControlTokens::All => None,
-        ControlTokens::Template => Some(literal_ranges(&text.spans, conversation, &settings.trusted_roles)),
+        ControlTokens::Template => Some(literal_ranges(text, conversation, &settings.trusted_roles)),
     }
 }
 
-/// The ranges of the text that the template wrote, or a message of a trusted role: where control tokens count.
-fn literal_ranges(spans: &[Span], conversation: &Conversation, trusted: &[Arc<str>]) -> Vec<Range<u32>> {
+/// The ranges of the text where control tokens count: what the template wrote, or a message of a trusted role.
+///
+/// The role itself counts too where it is a plain word: many templates build their markers around it, as in
+/// `'<|' + message.role + '|>'`, and a word cannot bring a marker along.
+fn literal_ranges(text: &RenderedText, conversation: &Conversation, trusted: &[Arc<str>]) -> Vec<Range<u32>> {
     let is_trusted = |message: u32| {
         let role = conversation.messages.get(message as usize).and_then(|message| message.get("role")?.as_text());
         role.is_some_and(|role| trusted.iter().any(|name| **name == *role))
     };
+    let is_word = |span: &Span| {
+        let written = &text.text[span.start as usize..span.end as usize];
+        written.chars().all(|character| character.is_alphanumeric() || matches!(character, '_' | '-'))
+    };
     let mut ranges: Vec<Range<u32>> = Vec::new();
-    for span in spans {
+    for span in &text.spans {
         let literal = match span.author {
-            Author::Value(message, _) => is_trusted(message),
+            Author::Value(message, field) => {
+                is_trusted(message) || (text.fields.name(field) == "role" && is_word(span))
+            }
             author => !author.is_value(),
         };
         match ranges.last_mut().filter(|last| last.end == span.start) {

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+import small
 import tokentape as tt
 
 ROOT = Path(__file__).parents[1]
@@ -40,7 +41,7 @@ EXAMPLES = [
 def globals_of_an_example(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
     """What an example may use without importing it, in an empty folder."""
     monkeypatch.chdir(tmp_path)
-    return {"tt": tt, "np": np}
+    return {"tt": tt, "np": np, "chat": small.chat()}
 
 
 @pytest.mark.parametrize(("name", "text", "path", "line"), EXAMPLES)

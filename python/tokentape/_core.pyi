@@ -66,7 +66,7 @@ class Chat:
 
         Example:
             >>> chat.render([{"role": "user", "content": "Hi"}], add_generation_prompt=True).text
-            '<user>Hi<end><assistant>'
+            '<user>Hi<end>...<assistant>'
         """
 
     def render_batch(
@@ -224,9 +224,9 @@ class Rendered:
     Example:
         >>> rendered = chat.render([{"role": "user", "content": "Hi"}, {"role": "assistant", "content": "Yo"}])
         >>> rendered.message_index.tolist()
-        [0, 0, 0, 0, 1, 1, 1, 1]
+        [0, 0, 0, 0, 0, 1, 1, 1, 1, 1]
         >>> rendered.assistant_spans
-        [AssistantSpans(message=1, spans=[(24, 31)], flags=[])]
+        [AssistantSpans(message=1, spans=[(25, 32)], flags=[])]
     """
 
     @property

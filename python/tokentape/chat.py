@@ -1,20 +1,20 @@
-"""A chat template with a tokenizer: messages to text, token ids, and the author of every token.
+"""A chat is a template with a tokenizer: messages to text, token ids, and the author of every token.
 
-*Invariant*: text and ids equal those of transformers 5.24's `apply_chat_template` for the same input, or an error of the
-same class is raised (`RenderError.kind` names it).
+*Invariant*: text and ids equal those of transformers 5.24's `apply_chat_template` for the same input, or an error of
+the same class is raised (`RenderError.kind` names it).
 """
 
 from __future__ import annotations
 
-import os
-from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Any, TypeAlias, cast
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Self, TypeAlias
 
 from tokentape import _core, loading
 from tokentape.errors import ArgumentError
 
 if TYPE_CHECKING:
-    from typing_extensions import Self
+    import os
+    from collections.abc import Iterable
 
 __all__ = ["Chat"]
 
@@ -64,9 +64,8 @@ class Chat(_core.Chat):
         stop_tokens: Iterable[int | str] = (),
     ) -> Self:
         """A chat from its parts: see the class."""
-        if isinstance(tokenizer, str | bytes | bytearray | memoryview):
-            content = tokenizer.encode() if isinstance(tokenizer, str) else bytes(tokenizer)
-            parts = loading.Parts(content)
+        if isinstance(tokenizer, str | bytes):
+            parts = loading.Parts(tokenizer.encode() if isinstance(tokenizer, str) else tokenizer)
         else:
             parts = loading.from_live(tokenizer)
         return cls._make(parts, template, special_tokens, stop_tokens)
@@ -103,9 +102,9 @@ class Chat(_core.Chat):
         """A chat from a model folder or, with the extra `hub`, from a hub id.
 
         Args:
-            name: A folder that holds `tokenizer.json` and the files beside it, or a hub id `owner/name`. A name that could
-                be a local path never becomes a network call: whatever has another form than `owner/name`, and whatever
-                stands in a folder that exists, is a path.
+            name: A folder that holds `tokenizer.json` and the files beside it, or a hub id `owner/name`. A name that
+                could be a local path never becomes a network call: whatever has another form than `owner/name`, and
+                whatever stands in a folder that exists, is a path.
             template: Another chat template than the model's.
             special_tokens: Variables that go before the model's special tokens.
             stop_tokens: Further tokens that end a turn, as ids or texts.
@@ -121,7 +120,7 @@ class Chat(_core.Chat):
             >>> tt.Chat.from_pretrained("./no/such/model")
             Traceback (most recent call last):
                 ...
-            tokentape.errors.ArgumentError: no such model folder: 'no/such/model'. ...
+            tokentape.errors.ArgumentError: no such model folder: './no/such/model'. ...
         """
         return cls._make(loading.from_pretrained(name, revision=revision), template, special_tokens, stop_tokens)
 
@@ -155,4 +154,4 @@ class Chat(_core.Chat):
 
 def _restore(cls: type[Chat], *parts: Any) -> Chat:
     """A chat from what was pickled."""
-    return cast("Chat", _core.Chat.__new__(cls, *parts))
+    return _core.Chat.__new__(cls, *parts)

@@ -8,15 +8,18 @@ is what transformers 5.24 reads from the same files, in the same order of preced
 
 from __future__ import annotations
 
+import importlib
 import json
-import os
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from tokentape.errors import ArgumentError, TokenizerError
+
+if TYPE_CHECKING:
+    import os
 
 __all__ = ["Parts", "from_folder", "from_live", "from_pretrained", "special_token_text", "tokenizer_json"]
 
@@ -92,14 +95,13 @@ def _what_is_there(path: Path) -> str:
 
 def _download(name: str, revision: str | None) -> Path:
     try:
-        from huggingface_hub import snapshot_download  # noqa: PLC0415  (an extra)
+        hub = importlib.import_module("huggingface_hub")
     except ImportError:
         raise ArgumentError(
-            f"{name!r} is no local folder, and hub ids need the extra `hub`: pip install 'tokentape[hub]', or download the "
-            "model and pass its folder"
+            f"{name!r} is no local folder, and hub ids need the extra `hub`: pip install 'tokentape[hub]', or download "
+            "the model and pass its folder"
         ) from None
-    download = cast("Any", snapshot_download)
-    return Path(download(name, revision=revision, allow_patterns=list(HUB_FILES)))
+    return Path(hub.snapshot_download(name, revision=revision, allow_patterns=list(HUB_FILES)))
 
 
 def _from_file(path: Path) -> Parts:
@@ -256,6 +258,6 @@ def from_live(tokenizer: object) -> Parts:
     if hasattr(live, "to_str") and hasattr(live, "get_vocab_size"):
         return Parts(live.to_str().encode())
     raise ArgumentError(
-        f"a {type(tokenizer).__name__} is no tokenizer that can be read: pass a fast tokenizer of transformers (one with "
-        "`backend_tokenizer`) or a `tokenizers.Tokenizer`"
+        f"a {type(tokenizer).__name__} is no tokenizer that can be read: pass a fast tokenizer of transformers (one "
+        "with `backend_tokenizer`) or a `tokenizers.Tokenizer`"
     )

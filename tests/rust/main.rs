@@ -4,5 +4,6 @@
 
 mod corpus;
 mod layering;
+mod masks;
 mod template_authors;
 mod template_goldens;
