@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+from pathlib import Path
 
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers
 
@@ -29,3 +30,11 @@ def tokenizer() -> Tokenizer:
 def chat() -> tt.Chat:
     """The chat of both."""
     return tt.Chat(tokenizer(), TEMPLATE, special_tokens={"eos_token": "<end>"})
+
+
+def save_model(folder: Path) -> None:
+    """Writes the chat as the folder of a model."""
+    folder.mkdir(parents=True, exist_ok=True)
+    tokenizer().save(str(folder / "tokenizer.json"))
+    (folder / "tokenizer_config.json").write_text('{"eos_token": "<end>"}')
+    (folder / "chat_template.jinja").write_text(TEMPLATE)

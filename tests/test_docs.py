@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import doctest
+import importlib
 import re
 from pathlib import Path
 from typing import Any
@@ -31,10 +32,26 @@ def docstrings(path: Path) -> list[tuple[str, int, str]]:
 
 
 EXAMPLES = [
-    pytest.param(name, text, path, line, id=f"{path.relative_to(ROOT / 'python')}:{line}:{name}")
+    pytest.param(
+        name,
+        text,
+        path,
+        line,
+        id=f"{path.relative_to(ROOT / 'python')}:{line}:{name}",
+        marks=[pytest.mark.torch] if "torch" in text else [],
+    )
     for path in SOURCES
     for name, line, text in docstrings(path)
 ]
+
+
+def names_of(path: Path) -> dict[str, Any]:
+    """What the docstrings of a file may use because the file itself does; a stub has no names."""
+    if path.suffix == ".pyi":
+        return {}
+    parts = path.relative_to(ROOT / "python").with_suffix("").parts
+    module = importlib.import_module(".".join(part for part in parts if part != "__init__"))
+    return dict(vars(module))
 
 
 @pytest.fixture
@@ -46,7 +63,7 @@ def globals_of_an_example(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> di
 
 @pytest.mark.parametrize(("name", "text", "path", "line"), EXAMPLES)
 def test_docstring_example(name: str, text: str, path: Path, line: int, globals_of_an_example: dict[str, Any]):
-    example = doctest.DocTestParser().get_doctest(text, globals_of_an_example, name, str(path), line)
+    example = doctest.DocTestParser().get_doctest(text, names_of(path) | globals_of_an_example, name, str(path), line)
     runner = doctest.DocTestRunner(optionflags=FLAGS)
     report: list[str] = []
     runner.run(example, out=report.append)
@@ -55,5 +72,6 @@ def test_docstring_example(name: str, text: str, path: Path, line: int, globals_
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_page(page: Path, globals_of_an_example: dict[str, Any]):
+    small.save_model(Path("path/to/model"))
     for number, block in enumerate(BLOCK.findall(page.read_text()), 1):
         exec(compile(block, f"{page.name}, block {number}", "exec"), globals_of_an_example)  # noqa: S102
