@@ -156,7 +156,7 @@ impl Packing {
     /// The range of bins, from `start` on, that is worth filling at once: enough for all threads, bounded in memory.
     pub fn page(&self, start: usize) -> Range<usize> {
         let most = (1 << 24) / self.options.token_budget.max(1) as usize;
-        let wanted = 2 * rayon::current_num_threads();
+        let wanted = rayon::current_num_threads();
         start..(start + wanted.min(most).max(1)).min(self.bins())
     }
 
