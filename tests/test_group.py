@@ -122,7 +122,7 @@ def test_groups_pickle_with_their_advantages(per_turn):
     for trajectory in trajectories:
         trajectory.turns[0].reward = trajectory.reward
     group = tt.Group(trajectories, id="a", env="e").with_advantages("rloo", per_turn=per_turn)
-    copy = pickle.loads(pickle.dumps(group))  # noqa: S301
+    copy = pickle.loads(pickle.dumps(group))
     assert (copy.id, copy.env, copy.zero_variance) == ("a", "e", False)
     assert rows(copy) == rows(group)
 

@@ -15,7 +15,7 @@ HEAVY = ("torch", "transformers", "httpx", "tokenizers", "polars", "datasets", "
 @pytest.fixture(scope="module")
 def loaded() -> set[str]:
     program = "import sys, tokentape; print('\\n'.join(sys.modules))"
-    result = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)  # noqa: S603
+    result = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     return set(result.stdout.split())
 
 

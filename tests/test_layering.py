@@ -9,13 +9,15 @@ import pytest
 
 PACKAGE = Path(__file__).parents[1] / "python" / "tokentape"
 FLOORS = (
-    {"errors", "types"},
+    {"errors"},
+    {"types"},
     {"_core"},
     {"loading"},
     {"chat", "batch", "template"},
     {"policies", "feeds"},
     {"envs"},
     {"view", "testing", "distributed"},
+    {"demo"},
     {"cli"},
     {"__init__", "__main__"},
 )

@@ -244,7 +244,7 @@ def test_pickling_brings_everything_back():
     branch = trajectory.fork()
     branch.act([12], [-0.3], policy_version=4)
     branch.reward = 0.3
-    copy = pickle.loads(pickle.dumps(branch))  # noqa: S301
+    copy = pickle.loads(pickle.dumps(branch))
     for name in ("token_ids", "sampled_mask", "loss_mask", "logprobs", "message_index"):
         assert getattr(copy, name).tolist() == getattr(branch, name).tolist(), name
     for name in ("id", "rollout_id", "parent_id", "fork_at", "stage", "reward", "metrics", "provenance"):

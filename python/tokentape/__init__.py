@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import importlib
+from typing import TYPE_CHECKING, Any
+
 from tokentape import feeds
 from tokentape._core import (
     AssistantSpans,
@@ -29,24 +32,40 @@ from tokentape.errors import (
     TokentapeError,
     TrajectoryError,
 )
+from tokentape.types import Completion, Policy, Sampling
+
+if TYPE_CHECKING:
+    from tokentape import envs, policies, view
+    from tokentape.envs import PAUSE, Collected, Collection, Environment, collect, stream
+
+_LAZY = dict.fromkeys(("PAUSE", "Collected", "Collection", "Environment", "collect", "stream"), "tokentape.envs")
+"""Names of floors above `feeds`, loaded when they are first used."""
+_LAZY_MODULES = frozenset({"envs", "policies", "view"})
 
 __all__ = [
+    "PAUSE",
     "ArgumentError",
     "AssistantSpans",
     "Batch",
     "BridgeError",
     "BudgetError",
     "Chat",
+    "Collected",
+    "Collection",
+    "Completion",
     "Divergence",
+    "Environment",
     "Group",
     "PackedBatch",
     "Packing",
     "PackingReport",
+    "Policy",
     "PolicyError",
     "RenderError",
     "Rendered",
     "Row",
     "RunWriter",
+    "Sampling",
     "SchemaError",
     "Seam",
     "Span",
@@ -57,7 +76,24 @@ __all__ = [
     "TrajectoryError",
     "Turn",
     "__version__",
+    "collect",
+    "envs",
     "feeds",
     "merge",
     "pack",
+    "policies",
+    "stream",
+    "view",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    if name in _LAZY_MODULES:
+        return importlib.import_module(f"tokentape.{name}")
+    if name in _LAZY:
+        return getattr(importlib.import_module(_LAZY[name]), name)
+    raise AttributeError(f"module 'tokentape' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)
