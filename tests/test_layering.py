@@ -11,7 +11,7 @@ PACKAGE = Path(__file__).parents[1] / "python" / "tokentape"
 FLOORS = (
     {"errors"},
     {"types"},
-    {"_core"},
+    {"_core", "tools"},
     {"loading"},
     {"chat", "batch", "template"},
     {"policies", "feeds"},

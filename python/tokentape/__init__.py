@@ -8,9 +8,11 @@ from typing import TYPE_CHECKING, Any
 from tokentape import feeds
 from tokentape._core import (
     AssistantSpans,
+    ChatTemplate,
     Divergence,
     Group,
     Rendered,
+    RenderedText,
     Seam,
     Span,
     Trajectory,
@@ -50,6 +52,7 @@ __all__ = [
     "BridgeError",
     "BudgetError",
     "Chat",
+    "ChatTemplate",
     "Collected",
     "Collection",
     "Completion",
@@ -63,6 +66,7 @@ __all__ = [
     "PolicyError",
     "RenderError",
     "Rendered",
+    "RenderedText",
     "Row",
     "RunWriter",
     "Sampling",

@@ -306,6 +306,123 @@ class Rendered:
     @staticmethod
     def _from_bytes(state: bytes) -> Rendered: ...
 
+class ChatTemplate:
+    """A chat template without a tokenizer: messages to text, and the author of every character of it.
+
+    *Invariant*: the text equals that of transformers 5.24 for the same input, or an error of the same class is raised
+    (`RenderError.kind` names it). It is compiled once, immutable, shared freely between threads, and pickles.
+
+    Args:
+        source: The Jinja source of the chat template.
+        special_tokens: Variables that the template sees, such as `{"eos_token": "<|im_end|>"}`.
+
+    Raises:
+        TemplateError: The template does not compile; the message names line and column, `kind` the exception class that
+            transformers raises.
+
+    Example:
+        >>> import tokentape as tt
+        >>> source = "{% for m in messages %}<{{ m.role }}>{{ m.content }}{{ eos_token }}{% endfor %}"
+        >>> template = tt.ChatTemplate(source, special_tokens={"eos_token": "</s>"})
+        >>> rendered = template.render([{"role": "user", "content": "Hi"}])
+        >>> rendered.text
+        '<user>Hi</s>'
+        >>> [(rendered.text[span.start : span.end], span.kind) for span in rendered.spans]
+        [('<', 'scaffold'), ('user', 'value'), ('>', 'scaffold'), ('Hi', 'value'), ('</s>', 'scaffold')]
+    """
+
+    def __new__(cls, source: str, *, special_tokens: Mapping[str, Any] | None = None) -> Self: ...
+    def render(
+        self,
+        messages: Any,
+        *,
+        tools: Any = None,
+        documents: Any = None,
+        add_generation_prompt: bool = False,
+        continue_final_message: bool | str = False,
+        now: datetime | None = None,
+        template_kwargs: Mapping[str, Any] | None = None,
+        **kwargs: Any,
+    ) -> RenderedText:
+        """Renders a conversation, as transformers' `apply_chat_template(tokenize=False)` does it.
+
+        Args:
+            messages: A sequence of messages: dicts, pydantic models or dataclasses with `role`, `content` and whatever
+                the template reads; or the same as JSON text or bytes.
+            tools: Tools the policy may call: functions, JSON schemas, or JSON text.
+            documents: Documents for retrieval templates.
+            add_generation_prompt: Whether to end with the header of a new assistant message.
+            continue_final_message: Leave the final message open so that a policy continues it: its content, or the field
+                of this name.
+            now: The moment that `strftime_now` reads; by default the local time, as in transformers.
+            template_kwargs: Further variables of the template, for names that this function uses itself.
+            **kwargs: Further variables of the template, such as `enable_thinking=False`. One that the template never
+                reads gives a warning.
+
+        Raises:
+            RenderError: The template refuses the conversation, or the conversation is no plain data; `kind` names the
+                exception class of transformers, `line` the line of the template, `message_index` the message at fault.
+
+        Example:
+            >>> template.render('[{"role": "user", "content": "Hi"}]').text
+            '<user>Hi</s>'
+        """
+
+    def render_batch(
+        self,
+        conversations: Iterable[Any],
+        *,
+        tools: Any = None,
+        documents: Any = None,
+        add_generation_prompt: bool = False,
+        continue_final_message: bool | str = False,
+        now: datetime | None = None,
+        template_kwargs: Mapping[str, Any] | None = None,
+        **kwargs: Any,
+    ) -> list[RenderedText]:
+        """Renders many conversations with the same settings, in parallel and without the GIL; see `render`.
+
+        Raises:
+            RenderError: One of them cannot be rendered.
+
+        Example:
+            >>> [rendered.text for rendered in template.render_batch([[], [{"role": "user", "content": "Hi"}]])]
+            ['', '<user>Hi</s>']
+        """
+
+    @property
+    def source(self) -> str:
+        """The Jinja source."""
+
+    @property
+    def variables(self) -> list[str]:
+        """The names that the template takes from arguments, special tokens or the functions of its environment."""
+
+    @property
+    def special_tokens(self) -> dict[str, Any]:
+        """The variables that every rendering has."""
+
+    def __getnewargs_ex__(self) -> tuple[tuple[str], dict[str, Any]]: ...
+
+@final
+class RenderedText:
+    """What a chat template writes. Offsets are code points."""
+
+    @property
+    def text(self) -> str:
+        """The text."""
+
+    @property
+    def spans(self) -> list[Span]:
+        """Runs that partition the text, each with one author."""
+
+    @property
+    def generation_spans(self) -> list[tuple[int, int]]:
+        """The ranges that `{% generation %}` marks, as transformers gives them.
+
+        transformers does not shorten them where `continue_final_message` cuts the text.
+        """
+
 @final
 class Span:
     """A run of text with one author: `text[start:end]`."""

@@ -20,7 +20,7 @@ use crate::message::{Conversation, Data};
 use crate::render::{
     ControlTokens, RenderSettings, Renderer, Seams, StopSource, StopToken, Templates, unread_argument,
 };
-use crate::template::{Clock, ContinueFinalMessage, Template};
+use crate::template::{Clock, ContinueFinalMessage, RenderOptions, Template};
 use crate::tokenizer::Tokenizer;
 use crate::trajectory::{Dialogue, History};
 use crate::{Error, Result, TokenId};
@@ -228,24 +228,27 @@ impl PyChat {
 type Parts<'py> = (Bound<'py, PyBytes>, Option<Sources>, Bound<'py, PyDict>, Vec<(TokenId, &'static str)>);
 
 impl PyChat {
-    /// Warns of template arguments that the template never reads: most are misspelt.
     fn warn_unread(&self, py: Python<'_>, conversation: &Conversation, settings: &RenderSettings) -> PyResult<()> {
         if conversation.arguments.is_empty() {
             return Ok(());
         }
         let Ok(template) = self.renderer.template(conversation, settings) else { return Ok(()) };
-        for (name, _) in &conversation.arguments {
-            if let Some(warning) = unread_argument(name, template.source()) {
-                let category = py.get_type::<PyUserWarning>();
-                PyErr::warn(py, &category, &CString::new(warning)?, 1)?;
-            }
-        }
-        Ok(())
+        warn_unread(py, template, conversation)
     }
 }
 
+/// Warns of template arguments that the template never reads: most are misspelt.
+pub(super) fn warn_unread(py: Python<'_>, template: &Template, conversation: &Conversation) -> PyResult<()> {
+    for (name, _) in &conversation.arguments {
+        if let Some(warning) = unread_argument(name, template) {
+            PyErr::warn(py, &py.get_type::<PyUserWarning>(), &CString::new(warning)?, 1)?;
+        }
+    }
+    Ok(())
+}
+
 /// The keyword arguments of `render`.
-struct Options<'py> {
+pub(super) struct Options<'py> {
     settings: RenderSettings,
     tools: Option<Bound<'py, PyAny>>,
     documents: Option<Bound<'py, PyAny>>,
@@ -259,6 +262,25 @@ impl<'py> Options<'py> {
             options.set(py, name.extract()?, value)?;
         }
         Ok(options)
+    }
+
+    /// The options of a template without a tokenizer: what else `Chat.render` takes is a variable of the template.
+    pub(super) fn read_template(py: Python<'py>, given: Option<&Bound<'py, PyDict>>) -> PyResult<Self> {
+        let mut options = Self::read(py, None)?;
+        for (name, value) in given.into_iter().flatten() {
+            match name.extract()? {
+                name @ ("control_tokens" | "trusted_roles" | "seams" | "chat_template") => {
+                    options.argument(name, &value, true)?;
+                }
+                name => options.set(py, name, value)?,
+            }
+        }
+        Ok(options)
+    }
+
+    /// What of the options concerns the template.
+    pub(super) fn template_options(&self) -> &RenderOptions {
+        &self.settings.options
     }
 
     fn set(&mut self, py: Python<'py>, name: &str, value: Bound<'py, PyAny>) -> PyResult<()> {
@@ -300,7 +322,7 @@ impl<'py> Options<'py> {
         Ok(())
     }
 
-    fn conversation(&self, messages: &Bound<'py, PyAny>) -> PyResult<Conversation> {
+    pub(super) fn conversation(&self, messages: &Bound<'py, PyAny>) -> PyResult<Conversation> {
         convert::conversation(messages, self.tools.as_ref(), self.documents.as_ref(), self.arguments.clone())
     }
 }
@@ -346,7 +368,7 @@ fn names(value: &Bound<'_, PyAny>) -> PyResult<Arc<[Arc<str>]>> {
     value.try_iter()?.map(|name| Ok(Arc::from(name?.extract::<String>()?))).collect()
 }
 
-fn named_data(tokens: &Bound<'_, PyDict>) -> PyResult<Vec<(Arc<str>, Data)>> {
+pub(super) fn named_data(tokens: &Bound<'_, PyDict>) -> PyResult<Vec<(Arc<str>, Data)>> {
     tokens.iter().map(|(name, value)| Ok((Arc::from(name.extract::<String>()?), convert::data(&value)?))).collect()
 }
 

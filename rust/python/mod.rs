@@ -14,6 +14,7 @@ mod rendered;
 mod rows;
 mod saved;
 mod span;
+mod template;
 mod trajectory;
 mod turn;
 
@@ -36,6 +37,8 @@ mod _core {
     use super::rendered::PyRendered;
     #[pymodule_export]
     use super::span::{PyAssistantSpans, PySeam, PySpan};
+    #[pymodule_export]
+    use super::template::{PyChatTemplate, PyRenderedText};
     #[pymodule_export]
     use super::trajectory::PyTrajectory;
     #[pymodule_export]

@@ -300,6 +300,8 @@ pub(super) struct Tree {
     pub(super) scope: Scope,
     pub(super) slots: u16,
     pub(super) blocks: Vec<Block>,
+    /// The names that the template takes from the arguments of the rendering.
+    pub(super) arguments: Vec<Box<str>>,
     /// Where `self` is kept, if the template reads it.
     pub(super) self_slot: Option<Slot>,
 }

@@ -102,12 +102,9 @@ impl<'a> Renderer<'a> {
             if !matches!(self.frame.get(parameter.slot), Value::Missing) {
                 continue;
             }
-            let value = match index.checked_sub(without).and_then(|index| definition.defaults.get(index)) {
-                Some(default) => self.evaluate(default)?,
-                None => {
-                    let hint = format!("parameter '{}' was not provided", parameter.name);
-                    Value::Undefined(Undefined::Hint(hint.into()))
-                }
+            let value = if let Some(default) = index.checked_sub(without).and_then(|index| definition.defaults.get(index)) { self.evaluate(default)? } else {
+                let hint = format!("parameter '{}' was not provided", parameter.name);
+                Value::Undefined(Undefined::Hint(hint.into()))
             };
             self.frame.set(parameter.slot, value);
         }

@@ -124,7 +124,7 @@ impl Clock {
 
     /// Writes one directive; false if it is unknown.
     fn write(&self, code: char, pad: &Padding, out: &mut String) -> bool {
-        let hour = if self.hour % 12 == 0 { 12 } else { self.hour % 12 };
+        let hour = if self.hour.is_multiple_of(12) { 12 } else { self.hour % 12 };
         let half = if self.hour < 12 { "AM" } else { "PM" };
         let weekday = self.weekday();
         let monday = (weekday + 6) % 7;

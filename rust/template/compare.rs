@@ -24,6 +24,7 @@ fn equal_at<'a>(left: &Value<'a>, right: &Value<'a>, depth: usize) -> Result<boo
     }
     Ok(match (left, right) {
         (Value::Text(a), Value::Text(b)) => a.as_str() == b.as_str(),
+        (Value::Bytes(a), Value::Bytes(b)) => a == b,
         (Value::Undefined(_), Value::Undefined(_)) => true,
         (Value::None, Value::None) => true,
         (Value::List(a), Value::List(b)) | (Value::Tuple(a), Value::Tuple(b)) => equal_lists(a, b, depth)?,

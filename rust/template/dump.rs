@@ -105,7 +105,12 @@ fn scalar(value: &Value<'_>) -> Result<String> {
         Value::Loop(state) => state.shown()?,
         // Python shows addresses here, which no template can mean.
         Value::Method(method) => format!("<built-in method {} of {} object>", method.1.name, method.0.type_name()),
-        Value::Function(Function::Namespace) => "<class 'TemplateNamespace'>".into(),
+        Value::Function(Function::Namespace) => {
+            "<class 'transformers.utils.chat_template_utils._cached_compile_jinja_template.<locals>.TemplateNamespace'>"
+                .into()
+        }
+        Value::Template => "<TemplateReference None>".into(),
+        Value::Bytes(bytes) => bytes_repr(bytes),
         value => format!("<{} object>", value.type_name()),
     })
 }
@@ -207,6 +212,21 @@ fn escape(char: char, quote: char, shown: &mut String) -> bool {
         }),
     }
     true
+}
+
+/// `repr` of bytes.
+fn bytes_repr(bytes: &[u8]) -> String {
+    let quote = if bytes.contains(&b'\'') && !bytes.contains(&b'"') { '"' } else { '\'' };
+    let mut shown = format!("b{quote}");
+    for byte in bytes {
+        match byte {
+            0x80.. => drop(write!(shown, "\\x{byte:02x}")),
+            byte if escape(*byte as char, quote, &mut shown) => {}
+            byte => shown.push(*byte as char),
+        }
+    }
+    shown.push(quote);
+    shown
 }
 
 /// `ascii(value)`: `repr` with everything beyond ASCII escaped.

@@ -124,13 +124,10 @@ impl<'a> Renderer<'a> {
         if self.evaluate(&node.test)?.is_true() {
             return self.evaluate(&node.then);
         }
-        match &node.otherwise {
-            Some(otherwise) => self.evaluate(otherwise),
-            None => {
-                let line = node.line;
-                let hint = format!("the inline if-expression on line {line} evaluated to false and has no else");
-                Ok(Value::Undefined(Undefined::Hint(hint.into())))
-            }
+        if let Some(otherwise) = &node.otherwise { self.evaluate(otherwise) } else {
+            let line = node.line;
+            let hint = format!("the inline if-expression on line {line} evaluated to false and has no else");
+            Ok(Value::Undefined(Undefined::Hint(hint.into())))
         }
     }
 

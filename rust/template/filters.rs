@@ -1,5 +1,10 @@
 //! The filters behind `|`, found by name.
 
+#![expect(
+    clippy::needless_pass_by_value,
+    reason = "every filter has one signature, which gives it its value and arguments"
+)]
+
 mod lists;
 mod markup;
 mod numbers;

@@ -10,7 +10,7 @@ use super::value::Value;
 #[derive(Debug)]
 pub(super) struct Frame<'a> {
     slots: RefCell<Vec<Value<'a>>>,
-    parent: Option<Rc<Frame<'a>>>,
+    parent: Option<Rc<Self>>,
 }
 
 impl<'a> Frame<'a> {

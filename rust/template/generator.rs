@@ -28,7 +28,7 @@ pub(super) enum Source<'a> {
     Range(Range, usize),
     Generator(Rc<RefCell<Generator<'a>>>),
     /// The items of a loop that pass its condition, evaluated in the frame of the loop.
-    Tested(Box<Source<'a>>, &'a LoopTest, Rc<Frame<'a>>),
+    Tested(Box<Self>, &'a LoopTest, Rc<Frame<'a>>),
 }
 
 /// A lazy filter at work.

@@ -72,7 +72,7 @@ pub(super) fn call<'a>(renderer: &mut Renderer<'a>, function: Function, args: Ar
     }
 }
 
-fn range<'a>(args: Args<'a>) -> Result<Value<'a>> {
+fn range(args: Args<'_>) -> Result<Value<'_>> {
     if !args.named.is_empty() {
         return Err(type_error("range() takes no keyword arguments"));
     }

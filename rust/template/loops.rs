@@ -212,9 +212,10 @@ impl<'a> Renderer<'a> {
                 self.run_with_state(node, &state, slot)
             }
         };
+        // After an error the message stays in hand, so that the error can name it.
+        let ran = result?;
         self.in_hand = before;
         self.leave(&node.scope.loads);
-        let ran = result?;
         match &node.otherwise {
             Some(otherwise) if !ran => self.run_scope(otherwise),
             _ => Ok(Flow::Next),

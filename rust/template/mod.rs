@@ -72,6 +72,11 @@ impl Template {
         &self.0.source
     }
 
+    /// The names that the template takes from the arguments of the rendering, from special tokens, or from the globals.
+    pub fn variables(&self) -> impl Iterator<Item = &str> {
+        self.0.tree.arguments.iter().map(|name| &**name)
+    }
+
     /// Renders a conversation, normalised as transformers does it.
     pub fn render(&self, conversation: &Conversation, options: &RenderOptions) -> Result<RenderedText> {
         check_documents(conversation)?;
@@ -104,12 +109,9 @@ fn check_documents(conversation: &Conversation) -> Result<()> {
 }
 
 fn normalised_messages(conversation: &Conversation) -> Result<Vec<Data>> {
-    let normalised = |(index, message): (usize, &Data)| match message {
-        Data::Dict(_) => Ok(crate::message::normalised_message(message).into_owned()),
-        _ => {
-            let type_name = message.type_name();
-            Err(failure::type_error(format!("message {index} is a {type_name}; messages are dicts")))
-        }
+    let normalised = |(index, message): (usize, &Data)| if let Data::Dict(_) = message { Ok(crate::message::normalised_message(message).into_owned()) } else {
+        let type_name = message.type_name();
+        Err(failure::type_error(format!("message {index} is a {type_name}; messages are dicts")))
     };
     conversation.messages.iter().enumerate().map(normalised).collect()
 }

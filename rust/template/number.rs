@@ -131,7 +131,7 @@ pub(super) fn parse_integer(text: &str, base: u32) -> Option<BigInt> {
         .find(|(prefix, radix)| lower.starts_with(prefix) && (base == *radix || base == 0));
     let (digits, radix) = match prefixed {
         Some((prefix, radix)) => (lower[2..].strip_prefix('_').unwrap_or(&lower[prefix.len()..]), radix),
-        None if base == 0 && lower.len() > 1 && lower.starts_with('0') && lower.trim_matches(['0', '_']) != "" => {
+        None if base == 0 && lower.len() > 1 && lower.starts_with('0') && !lower.trim_matches(['0', '_']).is_empty() => {
             return None;
         }
         None => (&*lower, if base == 0 { 10 } else { base }),

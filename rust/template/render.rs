@@ -251,7 +251,8 @@ impl<'a> Renderer<'a> {
                     self.out.push(text, mark);
                 }
                 Part::Expr(expr, line) => {
-                    let written = self.evaluate(expr).and_then(|value| self.write_value(&value));
+                    let written = self.evaluate(expr).or_else(|error| constant_slice(expr, error));
+                    let written = written.and_then(|value| self.write_value(&value));
                     at_line(*line, written)?;
                 }
             }
@@ -278,12 +279,9 @@ impl<'a> Renderer<'a> {
             self.push_written(text);
             return self.check_size(self.out.len());
         }
-        match self.in_hand {
-            None => write_text(value, &mut self.out)?,
-            Some(_) => {
-                let text = to_text(value)?;
-                self.push_written(&text);
-            }
+        if self.in_hand == None { write_text(value, &mut self.out)? } else {
+            let text = to_text(value)?;
+            self.push_written(&text);
         }
         self.check_size(self.out.len())
     }
@@ -518,6 +516,18 @@ impl<'a> Renderer<'a> {
 /// Gives an error the line of its statement, unless it knows a line inside it.
 pub(super) fn at_line<T>(line: u32, result: Result<T>) -> Result<T> {
     result.map_err(|error: Error| error.at_line(line))
+}
+
+/// Jinja computes constants when it compiles, by the rules of the sandbox: a slice of what has none is undefined there.
+fn constant_slice<'a>(expr: &Expr, error: Error) -> Result<Value<'a>> {
+    match expr {
+        Expr::Item(pair)
+            if error.class() == Some("TypeError") && matches!(**pair, (Expr::Const(_), Expr::Slice(_))) =>
+        {
+            Ok(Value::Undefined(Undefined::Hint("a slice of what has none".into())))
+        }
+        _ => Err(error),
+    }
 }
 
 fn no_namespace() -> Error {

@@ -28,6 +28,7 @@ pub(super) fn resolve(tree: &mut Tree) -> Resolved {
         resolver.block(block)?;
     }
     tree.slots = resolver.symbols.slots(0);
+    tree.arguments = resolver.symbols.arguments();
     Ok(())
 }
 

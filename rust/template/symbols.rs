@@ -218,6 +218,16 @@ impl Symbols {
         self.levels[level].names.iter().filter_map(load).collect()
     }
 
+    /// The names that some scope takes from the arguments of the rendering.
+    pub(super) fn arguments(&self) -> Vec<Box<str>> {
+        let names = self.levels.iter().flat_map(|level| &level.names);
+        let mut ids: Vec<u32> =
+            names.filter(|(.., start)| matches!(start, Start::Resolve)).map(|(id, ..)| *id).collect();
+        ids.sort_unstable();
+        ids.dedup();
+        ids.into_iter().map(|id| self.spelled[id as usize].clone()).collect()
+    }
+
     /// The number of slots of the function that the scope is in.
     pub(super) fn slots(&self, level: LevelId) -> u16 {
         self.functions[self.levels[level].function].slots.len() as u16

@@ -7,3 +7,4 @@ mod layering;
 mod masks;
 mod template_authors;
 mod template_goldens;
+mod template_probes;

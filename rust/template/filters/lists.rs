@@ -32,7 +32,6 @@ pub(super) fn find(name: &str) -> Option<Call> {
             Ok(renderer.next(&mut source)?.unwrap_or_else(|| hint("No first item, sequence was empty.")))
         },
         "last" => last,
-        "random" => |_, _, _| Err(type_error("the filter 'random' picks by chance, which no chat template can mean")),
         "reverse" => reverse,
         "items" => items,
         "dictsort" => dictsort,
@@ -52,6 +51,7 @@ pub(super) fn find(name: &str) -> Option<Call> {
 pub(in super::super) fn length_of(value: &Value<'_>) -> Option<usize> {
     Some(match value {
         Value::Text(text) => text.as_str().chars().count(),
+        Value::Bytes(bytes) => bytes.len(),
         Value::List(items) | Value::Tuple(items) => items.len(),
         Value::Dict(map) | Value::View(_, map) => map.len(),
         Value::Range(range) => range.len(),

@@ -43,7 +43,7 @@ fn parts<'a>(text: &Text<'a>) -> Vec<Value<'a>> {
 }
 
 /// The attributes of `sort`, several with commas between them.
-pub(super) fn paths<'a>(attribute: Option<Value<'a>>) -> Result<Vec<Vec<Value<'a>>>> {
+pub(super) fn paths(attribute: Option<Value<'_>>) -> Result<Vec<Vec<Value<'_>>>> {
     match attribute {
         Some(Value::Text(text)) => {
             let comma = Text::borrowed(",", None);
@@ -79,7 +79,7 @@ fn map<'a>(renderer: &mut Renderer<'a>, value: Value<'a>, args: Args<'a>) -> Res
     lazy_if_true(renderer, &value, kind)
 }
 
-fn map_kind<'a>(mut args: Args<'a>) -> Result<Kind<'a>> {
+fn map_kind(mut args: Args<'_>) -> Result<Kind<'_>> {
     if args.positional.is_empty() {
         let Some(attribute) = args.take("attribute") else {
             return Err(argument_error("map requires a filter argument".into()));
@@ -112,7 +112,7 @@ fn select<'a>(
     lazy_if_true(renderer, value, kind)
 }
 
-fn select_kind<'a>(mut args: Args<'a>, attribute: bool, keep: bool) -> Result<Kind<'a>> {
+fn select_kind(mut args: Args<'_>, attribute: bool, keep: bool) -> Result<Kind<'_>> {
     let path = if attribute {
         if args.positional.is_empty() {
             return Err(argument_error("Missing parameter for attribute name".into()));

@@ -31,7 +31,15 @@ pub(super) fn find(name: &str) -> Option<(&'static str, Call)> {
         "expandtabs" => ("expandtabs", expandtabs),
         "format" => ("format", |renderer, object, args| format::braces(renderer, this(object)?, args).map(Value::Text)),
         "format_map" => ("format_map", format_map),
-        "encode" => ("encode", |_, _, _| Err(type_error("bytes cannot be used in chat templates"))),
+        "encode" => ("encode", |_, object, args| {
+            let [encoding, _] = args.bind("encode", ["encoding", "errors"], 0)?;
+            let encoding = optional_text("encode", encoding)?
+                .map_or_else(|| "utf8".into(), |name| name.as_str().to_ascii_lowercase().replace(['-', '_'], ""));
+            match &*encoding {
+                "utf8" => Ok(Value::Bytes(this(object)?.as_str().as_bytes().into())),
+                _ => Err(type_error("only UTF-8 is supported in chat templates")),
+            }
+        }),
         "maketrans" => ("maketrans", |_, _, _| Err(type_error("str.maketrans is not supported"))),
         "translate" => ("translate", |_, _, _| Err(type_error("str.translate is not supported"))),
         _ => return None,
