@@ -168,6 +168,7 @@ fn with_reasoning(dict: &Dict, reasoning: &Data) -> Dict {
 }
 
 #[cfg(test)]
+#[expect(clippy::unwrap_used, reason = "a test fails by it")]
 mod tests {
     use super::*;
 

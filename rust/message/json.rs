@@ -127,6 +127,7 @@ fn write_text(text: &str, out: &mut String) {
 }
 
 #[cfg(test)]
+#[expect(clippy::unwrap_used, reason = "a test fails by it")]
 mod tests {
     use super::*;
 

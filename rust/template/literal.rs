@@ -1,5 +1,7 @@
 //! Literals of the template language: numbers and the escapes of Python's string literals.
 
+use std::fmt::Write;
+
 use super::lexer::Token;
 
 /// The number at the start of `rest` and its length.
@@ -105,9 +107,9 @@ fn unknown<'t>(code: char, rest: &'t str, out: &mut String) -> &'t str {
     out.push('\\');
     match code as u32 {
         0..0x80 => out.push(code),
-        number @ 0x80..0x100 => out.push_str(&format!("x{number:02x}")),
-        number @ 0x100..0x1_0000 => out.push_str(&format!("u{number:04x}")),
-        number => out.push_str(&format!("U{number:08x}")),
+        number @ 0x80..0x100 => drop(write!(out, "x{number:02x}")),
+        number @ 0x100..0x1_0000 => drop(write!(out, "u{number:04x}")),
+        number => drop(write!(out, "U{number:08x}")),
     }
     rest
 }
@@ -143,6 +145,7 @@ fn named<'t>(rest: &'t str, out: &mut String) -> Result<&'t str, String> {
 }
 
 #[cfg(test)]
+#[expect(clippy::unwrap_used, reason = "a test fails by it")]
 mod tests {
     use super::*;
 

@@ -1,7 +1,5 @@
 //! The methods of Python's objects that templates can call, found by name, and those that the sandbox refuses.
 
-#![expect(clippy::needless_pass_by_value, reason = "every method has one signature, which gives it its arguments")]
-
 mod case;
 mod containers;
 mod cut;

@@ -1,7 +1,5 @@
 //! The tests behind `is`.
 
-#![expect(clippy::needless_pass_by_value, reason = "every test has one signature, which gives it its arguments")]
-
 use super::arguments::{Args, required};
 use super::ast::{BinaryOp, CompareOp};
 use super::compare::equal;
