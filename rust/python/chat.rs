@@ -266,7 +266,7 @@ impl<'py> Options<'py> {
 
     /// The options of a template without a tokenizer: what else `Chat.render` takes is a variable of the template.
     pub(super) fn read_template(py: Python<'py>, given: Option<&Bound<'py, PyDict>>) -> PyResult<Self> {
-        let mut options = Self::read(py, None)?;
+        let mut options = Self::read(py, None, RenderSettings::default())?;
         for (name, value) in given.into_iter().flatten() {
             match name.extract()? {
                 name @ ("control_tokens" | "trusted_roles" | "seams" | "chat_template") => {
