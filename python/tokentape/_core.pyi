@@ -364,8 +364,10 @@ class ChatTemplate:
                 exception class of transformers, `line` the line of the template, `message_index` the message at fault.
 
         Example:
+            >>> import tokentape as tt
+            >>> template = tt.ChatTemplate("{% for m in messages %}<{{ m.role }}>{{ m.content }}{% endfor %}")
             >>> template.render('[{"role": "user", "content": "Hi"}]').text
-            '<user>Hi</s>'
+            '<user>Hi'
         """
 
     def render_batch(
@@ -386,8 +388,10 @@ class ChatTemplate:
             RenderError: One of them cannot be rendered.
 
         Example:
+            >>> import tokentape as tt
+            >>> template = tt.ChatTemplate("{{ messages|length }}")
             >>> [rendered.text for rendered in template.render_batch([[], [{"role": "user", "content": "Hi"}]])]
-            ['', '<user>Hi</s>']
+            ['0', '1']
         """
 
     @property

@@ -53,6 +53,7 @@ def function_schema(function: Callable[..., Any]) -> Schema:
         RenderError: It is no function, or a hint or a part of the docstring is missing or has no JSON schema.
 
     Example:
+        >>> from tokentape.tools import function_schema
         >>> def add(a: int, b: int = 0):
         ...     '''Add two numbers.
         ...

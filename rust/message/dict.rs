@@ -115,7 +115,9 @@ impl Dict {
     /// Puts a value under a key: in the key's place if it is known (and the old value is returned), else at the end.
     pub fn insert(&mut self, key: impl Into<Key>, value: Data) -> Option<Data> {
         let key = key.into();
-        if let Some(position) = self.position_of(&key) { Some(std::mem::replace(&mut self.entries[position].1, value)) } else {
+        if let Some(position) = self.position_of(&key) {
+            Some(std::mem::replace(&mut self.entries[position].1, value))
+        } else {
             self.push(key, value);
             None
         }

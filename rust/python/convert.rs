@@ -246,8 +246,8 @@ impl<'py> Converter<'py> {
 
     /// numpy scalars, dataclasses, pydantic models, and the placeholder for everything else.
     fn object(&mut self, object: &Bound<'py, PyAny>, depth: usize) -> PyResult<Data> {
-        let py = object.py();
         static GENERIC: PyOnceLock<Py<PyType>> = PyOnceLock::new();
+        let py = object.py();
         if object.is_instance(GENERIC.import(py, "numpy", "generic")?)? {
             return self.data(&object.call_method0(intern!(py, "item"))?, depth + 1);
         }

@@ -50,7 +50,7 @@ pub(super) fn real_attribute<'a>(object: &Value<'a>, name: &str) -> Result<Optio
     if let Some(method) = methods::find(object, name) {
         return Ok(Some(Value::Method(std::rc::Rc::new((object.clone(), method)))));
     }
-    property(object, name)
+    Ok(property(object, name))
 }
 
 fn unsafe_attribute<'a>(object: &Value<'_>, name: &str) -> Value<'a> {
@@ -58,10 +58,10 @@ fn unsafe_attribute<'a>(object: &Value<'_>, name: &str) -> Value<'a> {
     Value::Undefined(Undefined::Unsafe(message.into()))
 }
 
-fn property<'a>(object: &Value<'a>, name: &str) -> Result<Option<Value<'a>>> {
-    Ok(match object {
+fn property<'a>(object: &Value<'a>, name: &str) -> Option<Value<'a>> {
+    match object {
         Value::Namespace(fields) => fields.borrow().get(name).cloned(),
-        Value::Loop(state) => return state.property(name),
+        Value::Loop(state) => state.property(name),
         Value::Range(range) => match name {
             "start" => Some(Value::Int(range.start)),
             "stop" => Some(Value::Int(range.stop)),
@@ -88,7 +88,7 @@ fn property<'a>(object: &Value<'a>, name: &str) -> Result<Option<Value<'a>>> {
         Value::Function(Function::Dict) if name == "fromkeys" => Some(Value::Function(Function::DictFromKeys)),
         Value::Int(_) | Value::Bool(_) | Value::Big(_) | Value::Float(_) => number_property(object, name),
         _ => None,
-    })
+    }
 }
 
 fn macro_property<'a>(definition: &'a super::ast::Macro, name: &str) -> Option<Value<'a>> {
@@ -224,8 +224,8 @@ pub(super) fn slice_indices(bounds: &[Value<'_>; 3], length: usize) -> Result<(i
         Some(at) => at.min(high),
     };
     let start = clamp(bound(&bounds[0])?, if step > 0 { 0 } else { length - 1 });
-    let stop = clamp(bound(&bounds[1])?, if step > 0 { length } else { -1 });
-    Ok((start, step, Range { start, stop, step }.len()))
+    let end = clamp(bound(&bounds[1])?, if step > 0 { length } else { -1 });
+    Ok((start, step, Range { start, stop: end, step }.len()))
 }
 
 /// `object[start:stop:step]`.
@@ -252,12 +252,12 @@ pub(super) fn slice<'a>(object: &Value<'a>, key: &Value<'a>) -> Result<Value<'a>
 }
 
 /// Only a slice of a list remembers the author of the whole; one of a tuple is the template's.
-fn slice_list<'a>(items: &List<'a>, bounds: &[Value<'a>; 3], owned: bool) -> Result<List<'a>> {
+fn slice_list<'a>(items: &List<'a>, bounds: &[Value<'a>; 3], keeps_owner: bool) -> Result<List<'a>> {
     let (start, step, count) = slice_indices(bounds, items.len())?;
-    if step == 1 && (owned || items.owner().is_none()) {
+    if step == 1 && (keeps_owner || items.owner().is_none()) {
         return Ok(items.slice(start as usize, start as usize + count));
     }
-    let owner = if owned { items.owner() } else { None };
+    let owner = if keeps_owner { items.owner() } else { None };
     let picked = (0..count).filter_map(|n| items.get((start + step * n as i64) as usize)).collect::<Vec<_>>();
     Ok(List::Built(picked.into(), owner))
 }

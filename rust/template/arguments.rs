@@ -7,7 +7,7 @@ use super::value::Value;
 use crate::Result;
 
 /// The evaluated arguments of a call, filter or test.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub(super) struct Args<'a> {
     pub(super) positional: Vec<Value<'a>>,
     pub(super) named: Vec<(Text<'a>, Value<'a>)>,

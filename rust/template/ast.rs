@@ -73,7 +73,7 @@ pub(super) enum Expr {
     Or(Box<(Self, Self)>),
     Binary(BinaryOp, Box<(Self, Self)>),
     Concat(Box<[Self]>),
-    Compare(Box<(Self, Box<[(CompareOp, Self)]>)>),
+    Compare(Box<Comparison>),
     Condition(Box<Condition>),
     Attribute(Box<Attribute>),
     Item(Box<(Self, Self)>),
@@ -81,6 +81,13 @@ pub(super) enum Expr {
     Call(Box<Call>),
     Filter(Box<FilterCall>),
     Test(Box<TestCall>),
+}
+
+/// A chain of comparisons: `first < second <= third`.
+#[derive(Debug, Clone)]
+pub(super) struct Comparison {
+    pub(super) first: Expr,
+    pub(super) rest: Box<[(CompareOp, Expr)]>,
 }
 
 /// `then if test else otherwise`.
@@ -278,7 +285,6 @@ pub(super) enum Stmt {
     /// `include`, `import`, `from` and `extends`: there is nothing to load from.
     Load {
         template: Expr,
-        ignore_missing: bool,
         targets: Vec<Variable>,
         line: u32,
     },

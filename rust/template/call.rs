@@ -70,14 +70,14 @@ impl<'a> Renderer<'a> {
 
     /// `{% call %}`: the call gets its body as `caller`, and its result is written.
     pub(super) fn run_call_block(&mut self, body: &'a Macro, call: &'a Call) -> Result<()> {
-        let caller = self.macro_value(body);
-        let callee = self.evaluate(&call.callee)?;
+        let block = self.macro_value(body);
+        let called = self.evaluate(&call.callee)?;
         let mut args = self.evaluate_arguments(&call.arguments)?;
         if args.named.iter().any(|(name, _)| name.as_str() == "caller") {
             return Err(type_error("got multiple values for keyword argument 'caller'"));
         }
-        args.named.push((Text::borrowed("caller", None), caller));
-        let value = self.call_value(&callee, args)?;
+        args.named.push((Text::borrowed("caller", None), block));
+        let value = self.call_value(&called, args)?;
         self.write_value(&value)
     }
 
@@ -102,10 +102,13 @@ impl<'a> Renderer<'a> {
             if !matches!(self.frame.get(parameter.slot), Value::Missing) {
                 continue;
             }
-            let value = if let Some(default) = index.checked_sub(without).and_then(|index| definition.defaults.get(index)) { self.evaluate(default)? } else {
-                let hint = format!("parameter '{}' was not provided", parameter.name);
-                Value::Undefined(Undefined::Hint(hint.into()))
-            };
+            let value =
+                if let Some(default) = index.checked_sub(without).and_then(|index| definition.defaults.get(index)) {
+                    self.evaluate(default)?
+                } else {
+                    let hint = format!("parameter '{}' was not provided", parameter.name);
+                    Value::Undefined(Undefined::Hint(hint.into()))
+                };
             self.frame.set(parameter.slot, value);
         }
         Ok(())

@@ -25,8 +25,7 @@ fn equal_at<'a>(left: &Value<'a>, right: &Value<'a>, depth: usize) -> Result<boo
     Ok(match (left, right) {
         (Value::Text(a), Value::Text(b)) => a.as_str() == b.as_str(),
         (Value::Bytes(a), Value::Bytes(b)) => a == b,
-        (Value::Undefined(_), Value::Undefined(_)) => true,
-        (Value::None, Value::None) => true,
+        (Value::Undefined(_), Value::Undefined(_)) | (Value::None, Value::None) => true,
         (Value::List(a), Value::List(b)) | (Value::Tuple(a), Value::Tuple(b)) => equal_lists(a, b, depth)?,
         (Value::Group(a), Value::Group(b)) => equal_at(&a.0, &b.0, depth + 1)? && equal_at(&a.1, &b.1, depth + 1)?,
         (Value::Group(group), Value::Tuple(items)) | (Value::Tuple(items), Value::Group(group)) => {
@@ -150,9 +149,8 @@ fn number_key(number: Number) -> HashKey {
         Number::Int(number) => HashKey::Int(number),
         Number::Big(number) => number.to_i64().map_or_else(|| HashKey::Big(Rc::new(number)), HashKey::Int),
         Number::Float(number) => {
-            let whole = number as i64;
-            let exact = number.fract() == 0.0 && number.abs() < 9e18 && whole as f64 == number;
-            if exact { HashKey::Int(whole) } else { HashKey::Float(number.to_bits()) }
+            let exact = number.fract() == 0.0 && number.abs() < 9e18;
+            if exact { HashKey::Int(number as i64) } else { HashKey::Float(number.to_bits()) }
         }
     }
 }

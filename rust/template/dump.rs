@@ -102,7 +102,7 @@ fn scalar(value: &Value<'_>) -> Result<String> {
         Value::Range(range) => format!("range({}, {}, {})", range.start, range.stop, range.step),
         Value::Macro(value) if value.definition.name.is_empty() => "<Macro 'caller'>".into(),
         Value::Macro(value) => format!("<Macro '{}'>", value.definition.name),
-        Value::Loop(state) => state.shown()?,
+        Value::Loop(state) => state.shown(),
         // Python shows addresses here, which no template can mean.
         Value::Method(method) => format!("<built-in method {} of {} object>", method.1.name, method.0.type_name()),
         Value::Function(Function::Namespace) => {

@@ -44,7 +44,7 @@ impl<'a> Renderer<'a> {
                 self.binary(*operator, &left, &right)?
             }
             Expr::Concat(items) => self.concatenate(items)?,
-            Expr::Compare(node) => self.compare(&node.0, &node.1)?,
+            Expr::Compare(node) => self.compare(&node.first, &node.rest)?,
             Expr::Condition(node) => self.condition(node)?,
             Expr::Attribute(node) => self.attribute(node)?,
             Expr::Item(pair) => {
@@ -57,8 +57,8 @@ impl<'a> Renderer<'a> {
                 }
             }
             Expr::Slice(bounds) => {
-                let [start, stop, step] = &**bounds;
-                let bounds = [self.bound(start.as_ref())?, self.bound(stop.as_ref())?, self.bound(step.as_ref())?];
+                let [from, to, step] = &**bounds;
+                let bounds = [self.bound(from.as_ref())?, self.bound(to.as_ref())?, self.bound(step.as_ref())?];
                 Value::Slice(Rc::new(bounds))
             }
             Expr::Call(node) => self.call(node)?,
@@ -124,7 +124,9 @@ impl<'a> Renderer<'a> {
         if self.evaluate(&node.test)?.is_true() {
             return self.evaluate(&node.then);
         }
-        if let Some(otherwise) = &node.otherwise { self.evaluate(otherwise) } else {
+        if let Some(otherwise) = &node.otherwise {
+            self.evaluate(otherwise)
+        } else {
             let line = node.line;
             let hint = format!("the inline if-expression on line {line} evaluated to false and has no else");
             Ok(Value::Undefined(Undefined::Hint(hint.into())))
@@ -192,7 +194,7 @@ impl<'a> Renderer<'a> {
             },
             Value::Dict(map) | Value::View(super::value::View::Keys, map) => map.get(item).map(|found| found.is_some()),
             Value::Range(range) => match Number::of(item) {
-                Some(number) => range_contains(*range, &number),
+                Some(number) => Ok(range_contains(*range, &number)),
                 None => Ok(false),
             },
             container => {
@@ -355,15 +357,15 @@ fn number_of(value: &Value<'_>, operator: &str) -> Result<Number> {
     Number::of(value).ok_or_else(|| type_error(format!("bad operand type for {operator}: '{}'", value.type_name())))
 }
 
-fn range_contains(range: super::value::Range, number: &Number) -> Result<bool> {
+fn range_contains(range: super::value::Range, number: &Number) -> bool {
     let whole = match number {
         Number::Int(number) => *number,
         Number::Float(number) if number.fract() == 0.0 && number.abs() < 1e15 => *number as i64,
-        Number::Float(_) | Number::Big(_) => return Ok(false),
+        Number::Float(_) | Number::Big(_) => return false,
     };
     let offset = i128::from(whole) - i128::from(range.start);
     let step = i128::from(range.step);
-    Ok(step != 0 && offset % step == 0 && (0..range.len() as i128).contains(&(offset / step)))
+    step != 0 && offset % step == 0 && (0..range.len() as i128).contains(&(offset / step))
 }
 
 fn unsupported(operator: BinaryOp, left: &Value<'_>, right: &Value<'_>) -> crate::Error {

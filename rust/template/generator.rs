@@ -50,12 +50,11 @@ pub(super) enum Kind<'a> {
     },
     Filter {
         filter: Filter,
-        args: Vec<Value<'a>>,
-        named: Vec<(Text<'a>, Value<'a>)>,
+        args: Args<'a>,
     },
     Select {
         path: Vec<Value<'a>>,
-        test: Option<(Test, Vec<Value<'a>>, Vec<(Text<'a>, Value<'a>)>)>,
+        test: Option<(Test, Args<'a>)>,
         keep: bool,
     },
     Unique {
@@ -86,6 +85,7 @@ impl<'a> Generator<'a> {
 
 impl<'a> Renderer<'a> {
     /// Python's `iter(value)`.
+    #[expect(clippy::unused_self, reason = "drawing items needs the renderer, and this begins it")]
     pub(super) fn iterate(&mut self, value: &Value<'a>) -> Result<Source<'a>> {
         Ok(match value {
             Value::List(items) | Value::Tuple(items) => Source::Items(items.clone(), 0),
@@ -96,7 +96,8 @@ impl<'a> Renderer<'a> {
             Value::Generator(generator) => Source::Generator(generator.clone()),
             Value::Undefined(_) => Source::Empty,
             Value::Group(group) => Source::Items(List::new(vec![group.0.clone(), group.1.clone()]), 0),
-            Value::Loop(state) => return state.rest(),
+            // Python would draw the items of the running loop.
+            Value::Loop(_) => return Err(type_error("a loop cannot be iterated over inside itself")),
             _ => return Err(type_error(format!("'{}' object is not iterable", value.type_name()))),
         })
     }
@@ -172,18 +173,12 @@ impl<'a> Renderer<'a> {
             self.count_iteration()?;
             match &mut generator.kind {
                 Kind::Attribute { path, default } => return self.read_path(item, path, default.as_ref()).map(Some),
-                Kind::Filter { filter, args, named } => {
-                    let args = Args { positional: args.clone(), named: named.clone() };
-                    return (filter.call)(self, item, args).map(Some);
-                }
+                Kind::Filter { filter, args } => return (filter.call)(self, item, args.clone()).map(Some),
                 Kind::Select { path, test, keep } => {
                     let tested = self.read_path(item.clone(), path, None)?;
                     let passes = match test {
                         None => tested.is_true(),
-                        Some((test, args, named)) => {
-                            let args = Args { positional: args.clone(), named: named.clone() };
-                            (test.call)(self, &tested, args)?
-                        }
+                        Some((test, args)) => (test.call)(self, &tested, args.clone())?,
                     };
                     if passes == *keep {
                         return Ok(Some(item));
@@ -220,6 +215,7 @@ impl<'a> Renderer<'a> {
     }
 
     /// Follows a path of attributes as filters do: items first. A default stands in for what is undefined on the way.
+    #[expect(clippy::unused_self, reason = "reading attributes is the renderer's work")]
     pub(super) fn read_path(
         &mut self,
         item: Value<'a>,

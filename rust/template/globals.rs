@@ -35,7 +35,7 @@ pub(super) fn find(name: &str) -> Option<Function> {
 /// Calls a function.
 pub(super) fn call<'a>(renderer: &mut Renderer<'a>, function: Function, args: Args<'a>) -> Result<Value<'a>> {
     match function {
-        Function::Range => range(args),
+        Function::Range => range(&args),
         Function::Dict => renderer.dict(args).map(|entries| Value::Dict(Map::Built(Rc::new(entries)))),
         Function::DictFromKeys => renderer.dict_from_keys(args),
         Function::Namespace => renderer.namespace(args),
@@ -72,7 +72,7 @@ pub(super) fn call<'a>(renderer: &mut Renderer<'a>, function: Function, args: Ar
     }
 }
 
-fn range(args: Args<'_>) -> Result<Value<'_>> {
+fn range<'a>(args: &Args<'a>) -> Result<Value<'a>> {
     if !args.named.is_empty() {
         return Err(type_error("range() takes no keyword arguments"));
     }
@@ -83,7 +83,7 @@ fn range(args: Args<'_>) -> Result<Value<'_>> {
     let range = match *numbers.as_slice() {
         [stop] => Range { start: 0, stop, step: 1 },
         [start, stop] => Range { start, stop, step: 1 },
-        [start, stop, step] => Range { start, stop, step },
+        [from, to, step] => Range { start: from, stop: to, step },
         _ => return Err(type_error(format!("range expected 1 to 3 arguments, got {}", numbers.len()))),
     };
     if range.step == 0 {

@@ -67,29 +67,23 @@ impl<'a> LoopState<'a> {
         self.length.get() != Some(0)
     }
 
-    pub(super) fn shown(&self) -> Result<String> {
+    pub(super) fn shown(&self) -> String {
         let length = self.length.get().map_or_else(|| "?".to_owned(), |length| length.to_string());
-        Ok(format!("<LoopContext {}/{length}>", self.index()))
-    }
-
-    /// Iterating over `loop` itself would draw the items of the running loop.
-    pub(super) fn rest(&self) -> Result<Source<'a>> {
-        Err(type_error("a loop cannot be iterated over inside itself"))
+        format!("<LoopContext {}/{length}>", self.index())
     }
 
     /// Properties that need no further item; [`Renderer::loop_property`] has the others.
-    pub(super) fn property(&self, name: &str) -> Result<Option<Value<'a>>> {
-        let int = |number: i64| Ok(Some(Value::Int(number)));
-        match name {
-            "index" => int(self.index()),
-            "index0" => int(self.index() - 1),
-            "first" => Ok(Some(Value::Bool(self.index0.get() == 0))),
-            "depth" => int(self.depth as i64 + 1),
-            "depth0" => int(self.depth as i64),
-            "previtem" if self.index0.get() == 0 => Ok(Some(hint("there is no previous item"))),
-            "previtem" => Ok(Some(self.before.borrow().clone())),
-            _ => Ok(None),
-        }
+    pub(super) fn property(&self, name: &str) -> Option<Value<'a>> {
+        Some(match name {
+            "index" => Value::Int(self.index()),
+            "index0" => Value::Int(self.index() - 1),
+            "first" => Value::Bool(self.index0.get() == 0),
+            "depth" => Value::Int(self.depth as i64 + 1),
+            "depth0" => Value::Int(self.depth as i64),
+            "previtem" if self.index0.get() == 0 => hint("there is no previous item"),
+            "previtem" => self.before.borrow().clone(),
+            _ => return None,
+        })
     }
 
     pub(super) fn changed(&self, values: Vec<Value<'a>>) -> Result<bool> {
@@ -119,7 +113,7 @@ impl<'a> Renderer<'a> {
             "length" => Value::Int(self.loop_length(state)? as i64),
             "revindex" => Value::Int(self.loop_length(state)? as i64 - state.index() + 1),
             "revindex0" => Value::Int(self.loop_length(state)? as i64 - state.index()),
-            _ => return state.property(name),
+            _ => return Ok(state.property(name)),
         }))
     }
 
@@ -279,8 +273,8 @@ impl<'a> Renderer<'a> {
         while let Some(item) = self.next(source)? {
             self.count_iteration()?;
             let running = std::mem::replace(&mut self.frame, frame.clone());
-            let passes = self.assign(&test.target, item).and_then(|()| self.evaluate(&test.test));
-            let passed = passes.map(|value| value.is_true().then(|| self.target_value(&test.target)));
+            let tested = self.assign(&test.target, item).and_then(|()| self.evaluate(&test.test));
+            let passed = tested.map(|value| value.is_true().then(|| self.target_value(&test.target)));
             self.frame = running;
             if let Some(item) = passed? {
                 return Ok(Some(item));

@@ -87,11 +87,11 @@ impl Template {
         let renderer = Renderer::new(&self.0.tree, arguments, options.now, options.limits);
         let (result, in_hand) = renderer.run();
         let rendering = result.map_err(|error| in_message(error, in_hand))?;
-        let mut rendered = finished(rendering, &fields);
+        let mut text = finished(rendering, &fields);
         if let Some(continued) = continued {
-            continued.cut(&mut rendered)?;
+            continued.cut(&mut text)?;
         }
-        Ok(rendered)
+        Ok(text)
     }
 }
 
@@ -109,9 +109,13 @@ fn check_documents(conversation: &Conversation) -> Result<()> {
 }
 
 fn normalised_messages(conversation: &Conversation) -> Result<Vec<Data>> {
-    let normalised = |(index, message): (usize, &Data)| if let Data::Dict(_) = message { Ok(crate::message::normalised_message(message).into_owned()) } else {
-        let type_name = message.type_name();
-        Err(failure::type_error(format!("message {index} is a {type_name}; messages are dicts")))
+    let normalised = |(index, message): (usize, &Data)| {
+        if let Data::Dict(_) = message {
+            Ok(crate::message::normalised_message(message).into_owned())
+        } else {
+            let type_name = message.type_name();
+            Err(failure::type_error(format!("message {index} is a {type_name}; messages are dicts")))
+        }
     };
     conversation.messages.iter().enumerate().map(normalised).collect()
 }

@@ -47,7 +47,7 @@ impl Number {
     /// As a float, or an error for an integer beyond all floats.
     pub(super) fn float(&self) -> Result<f64> {
         match self {
-            Self::Int(number) => Ok(*number as f64),
+            Self::Int(number) => Ok(nearest_float(*number)),
             Self::Big(number) => {
                 let float = number.to_f64().filter(|float| float.is_finite());
                 float.ok_or_else(|| raise("OverflowError", "int too large to convert to float"))
@@ -82,6 +82,12 @@ impl Number {
         let fraction = float.fract().partial_cmp(&0.0)?;
         Some(self.big().cmp(&whole).then(fraction.reverse()))
     }
+}
+
+/// `float(number)`.
+#[expect(clippy::cast_precision_loss, reason = "Python rounds to the nearest float too")]
+fn nearest_float(number: i64) -> f64 {
+    number as f64
 }
 
 /// The value of an integer.
@@ -131,7 +137,11 @@ pub(super) fn parse_integer(text: &str, base: u32) -> Option<BigInt> {
         .find(|(prefix, radix)| lower.starts_with(prefix) && (base == *radix || base == 0));
     let (digits, radix) = match prefixed {
         Some((prefix, radix)) => (lower[2..].strip_prefix('_').unwrap_or(&lower[prefix.len()..]), radix),
-        None if base == 0 && lower.len() > 1 && lower.starts_with('0') && !lower.trim_matches(['0', '_']).is_empty() => {
+        None if base == 0
+            && lower.len() > 1
+            && lower.starts_with('0')
+            && !lower.trim_matches(['0', '_']).is_empty() =>
+        {
             return None;
         }
         None => (&*lower, if base == 0 { 10 } else { base }),

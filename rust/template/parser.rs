@@ -208,7 +208,7 @@ impl Parser<'_> {
         };
         if let Some(ends) = self.ends.last().filter(|ends| !ends.is_empty()) {
             let tags: Vec<String> = ends.iter().map(|end| format!("'{end}'")).collect();
-            message += &format!("; {} is expected here", tags.join(" or "));
+            message = format!("{message}; {} is expected here", tags.join(" or "));
         }
         self.fail(message)
     }
@@ -399,7 +399,6 @@ impl Parser<'_> {
 
     fn parse_load(&mut self, tag: &str, line: u32) -> Parsed<Stmt> {
         let template = self.expression()?;
-        let mut ignore_missing = false;
         let mut targets = Vec::new();
         if tag == "include"
             && self.is_name("ignore")
@@ -407,7 +406,6 @@ impl Parser<'_> {
         {
             self.advance();
             self.advance();
-            ignore_missing = true;
         } else if tag == "import" {
             self.expect_keyword("as")?;
             targets.push(Variable::new(self.assignable_name()?));
@@ -415,7 +413,7 @@ impl Parser<'_> {
             targets = self.imported_names()?;
         }
         self.context_clause();
-        Ok(Stmt::Load { template, ignore_missing, targets, line })
+        Ok(Stmt::Load { template, targets, line })
     }
 
     fn imported_names(&mut self) -> Parsed<Vec<Variable>> {

@@ -234,8 +234,8 @@ impl<'a> Renderer<'a> {
                 }
                 at_line(*line, self.run_block_statement(*index))?;
             }
-            Stmt::Load { template, ignore_missing, line, .. } => {
-                at_line(*line, self.run_load(template, *ignore_missing))?;
+            Stmt::Load { template, line, .. } => {
+                at_line(*line, self.run_load(template))?;
             }
             Stmt::Break(_) => return Ok(Flow::Break),
             Stmt::Continue(_) => return Ok(Flow::Continue),
@@ -279,7 +279,9 @@ impl<'a> Renderer<'a> {
             self.push_written(text);
             return self.check_size(self.out.len());
         }
-        if self.in_hand == None { write_text(value, &mut self.out)? } else {
+        if self.in_hand.is_none() {
+            write_text(value, &mut self.out)?;
+        } else {
             let text = to_text(value)?;
             self.push_written(&text);
         }
@@ -473,8 +475,7 @@ impl<'a> Renderer<'a> {
     }
 
     fn run_block_statement(&mut self, index: usize) -> Result<()> {
-        let outer = self.enter_block(index)?;
-        let Some((block, outer)) = outer else { return Ok(()) };
+        let Some((block, outer)) = self.enter_block(index) else { return Ok(()) };
         let result = self.nested(|renderer| renderer.run_scope(&block.scope));
         self.frame = outer;
         result.map(drop)
@@ -491,10 +492,10 @@ impl<'a> Renderer<'a> {
         self.tree.blocks.iter().position(|block| &*block.name == name)
     }
 
-    fn enter_block(&mut self, index: usize) -> Result<Option<(&'a Block, Rc<Frame<'a>>)>> {
-        let Some(block) = self.tree.blocks.get(index) else { return Ok(None) };
+    fn enter_block(&mut self, index: usize) -> Option<(&'a Block, Rc<Frame<'a>>)> {
+        let block = self.tree.blocks.get(index)?;
         let outer = std::mem::replace(&mut self.frame, Frame::new(block.slots, None));
-        Ok(Some((block, outer)))
+        Some((block, outer))
     }
 
     fn run_macro(&mut self, variable: &'a super::ast::Variable, definition: &'a super::ast::Macro, exported: bool) {
@@ -506,9 +507,8 @@ impl<'a> Renderer<'a> {
         }
     }
 
-    fn run_load(&mut self, template: &'a Expr, ignore_missing: bool) -> Result<()> {
+    fn run_load(&mut self, template: &'a Expr) -> Result<()> {
         self.evaluate(template)?;
-        let _ = ignore_missing;
         Err(type_error("no loader for this environment specified"))
     }
 }

@@ -294,8 +294,8 @@ impl Resolver {
                 self.expr(place, &mut pair.1, line)
             }
             Expr::Compare(node) => {
-                self.expr(place, &mut node.0, line)?;
-                node.1.iter_mut().try_for_each(|(_, operand)| self.expr(place, operand, line))
+                self.expr(place, &mut node.first, line)?;
+                node.rest.iter_mut().try_for_each(|(_, operand)| self.expr(place, operand, line))
             }
             Expr::Condition(node) => {
                 let soft = place.soft();

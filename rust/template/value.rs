@@ -90,8 +90,8 @@ pub(super) struct Range {
 
 impl Range {
     pub(super) fn len(&self) -> usize {
-        let (start, stop, step) = (i128::from(self.start), i128::from(self.stop), i128::from(self.step));
-        let span = if step > 0 { stop - start } else { start - stop };
+        let (from, to, step) = (i128::from(self.start), i128::from(self.stop), i128::from(self.step));
+        let span = if step > 0 { to - from } else { from - to };
         if span <= 0 { 0 } else { ((span - 1) / step.abs() + 1) as usize }
     }
 

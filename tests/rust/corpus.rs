@@ -26,8 +26,14 @@ pub(crate) fn folder() -> Option<PathBuf> {
         "no corpus at {}: set TOKENTAPE_CORPUS",
         folder.display()
     );
-    eprintln!("no corpus at {}: skipped", folder.display());
+    report(&format!("no corpus at {}: skipped", folder.display()));
     None
+}
+
+/// Says how many records a test ran.
+#[expect(clippy::print_stdout, reason = "the number of records is a part of the result")]
+pub(crate) fn report(line: &str) {
+    println!("{line}");
 }
 
 /// The lines of a `.jsonl` or `.jsonl.gz` file. Text in them may hold U+2028, so only `\n` ends a line.

@@ -29,7 +29,7 @@ fn every_author_agrees() {
         }
         count += 1;
     }
-    println!("{count} renderings with authors, {} differ", wrong.len());
+    corpus::report(&format!("{count} renderings with authors, {} differ", wrong.len()));
     assert!(count > 0 && wrong.is_empty(), "{}", summary(&wrong));
 }
 

@@ -27,7 +27,7 @@ fn every_golden_agrees() {
         }
         count += 1;
     }
-    println!("{count} goldens, {} differ", wrong.len());
+    corpus::report(&format!("{count} goldens, {} differ", wrong.len()));
     assert!(count > 0 && wrong.is_empty(), "{}", summary(&wrong));
 }
 

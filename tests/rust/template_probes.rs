@@ -33,7 +33,7 @@ fn every_probe_agrees() {
             wrong.push(format!("{template} -> {shown}{why}, expected {expected}"));
         }
     }
-    println!("{} probes, {} differ", lines.len() - 1, wrong.len());
+    corpus::report(&format!("{} probes, {} differ", lines.len() - 1, wrong.len()));
     assert!(wrong.is_empty(), "{}", summary(&wrong));
 }
 

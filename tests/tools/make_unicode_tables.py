@@ -24,9 +24,14 @@ def ranges(holds: Callable[[str], bool]) -> Iterator[tuple[int, int]]:
             start = None
 
 
+def code(number: int) -> str:
+    """A code point as Rust spells it."""
+    return "0x" + f"{number:_x}"
+
+
 def table(name: str, doc: str, items: list[tuple[int, int]]) -> None:
     print(f"/// {doc}\n#[rustfmt::skip]\npub(super) const {name}: [(u32, u32); {len(items)}] = [")
-    cells = [f"(0x{a:x}, 0x{b:x})," for a, b in items]
+    cells = [f"({code(a)}, {code(b)})," for a, b in items]
     for at in range(0, len(cells), 7):
         print("    " + " ".join(cells[at : at + 7]))
     print("];\n")

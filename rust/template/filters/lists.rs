@@ -1,5 +1,7 @@
 //! Filters on lists and dicts as wholes.
 
+use std::collections::HashSet;
+
 use super::super::arguments::{Args, flag, integer, required};
 use super::super::compare::{equal, order, sort};
 use super::super::failure::{raise, type_error};
@@ -145,7 +147,7 @@ fn dictsort<'a>(_: &mut Renderer<'a>, value: Value<'a>, args: Args<'a>) -> Resul
 fn sort_filter<'a>(renderer: &mut Renderer<'a>, value: Value<'a>, args: Args<'a>) -> Result<Value<'a>> {
     let [reverse, case_sensitive, attribute] = args.bind("sort", ["reverse", "case_sensitive", "attribute"], 0)?;
     let (reverse, case_sensitive) = (flag(reverse.as_ref(), false), flag(case_sensitive.as_ref(), false));
-    let paths = paths(attribute)?;
+    let paths = paths(attribute);
     let mut keyed = Vec::new();
     for item in renderer.collect(&value)? {
         let mut keys = Vec::with_capacity(paths.len());
@@ -159,15 +161,15 @@ fn sort_filter<'a>(renderer: &mut Renderer<'a>, value: Value<'a>, args: Args<'a>
 
 fn unique<'a>(renderer: &mut Renderer<'a>, value: Value<'a>, args: Args<'a>) -> Result<Value<'a>> {
     let [case_sensitive, attribute] = args.bind("unique", ["case_sensitive", "attribute"], 0)?;
-    let path = attribute.filter(|attribute| !matches!(attribute, Value::None)).map_or(Ok(Vec::new()), |a| path(&a))?;
-    let kind = Kind::Unique { path, case_sensitive: flag(case_sensitive.as_ref(), false), seen: Default::default() };
-    super::select::lazy(renderer, &value, kind)
+    let path = attribute.map_or_else(Vec::new, |attribute| path(&attribute));
+    let kind = Kind::Unique { path, case_sensitive: flag(case_sensitive.as_ref(), false), seen: HashSet::default() };
+    Ok(super::select::lazy(renderer, &value, kind))
 }
 
 fn extreme<'a>(renderer: &mut Renderer<'a>, value: &Value<'a>, args: Args<'a>, name: &str) -> Result<Value<'a>> {
     let [case_sensitive, attribute] = args.bind(name, ["case_sensitive", "attribute"], 0)?;
     let case_sensitive = flag(case_sensitive.as_ref(), false);
-    let path = attribute.filter(|attribute| !matches!(attribute, Value::None)).map_or(Ok(Vec::new()), |a| path(&a))?;
+    let path = attribute.map_or_else(Vec::new, |attribute| path(&attribute));
     let mut best: Option<(Value<'a>, Value<'a>)> = None;
     for item in renderer.collect(value)? {
         let key = folded(renderer.read_path(item.clone(), &path, None)?, case_sensitive);
@@ -185,7 +187,7 @@ fn extreme<'a>(renderer: &mut Renderer<'a>, value: &Value<'a>, args: Args<'a>, n
 
 fn sum<'a>(renderer: &mut Renderer<'a>, value: Value<'a>, args: Args<'a>) -> Result<Value<'a>> {
     let [attribute, start] = args.bind("sum", ["attribute", "start"], 0)?;
-    let path = attribute.filter(|attribute| !matches!(attribute, Value::None)).map_or(Ok(Vec::new()), |a| path(&a))?;
+    let path = attribute.map_or_else(Vec::new, |attribute| path(&attribute));
     let mut total = start.unwrap_or(Value::Int(0));
     if let Value::Text(_) = total {
         return Err(type_error("sum() can't sum strings [use ''.join(seq) instead]"));
@@ -200,7 +202,7 @@ fn sum<'a>(renderer: &mut Renderer<'a>, value: Value<'a>, args: Args<'a>) -> Res
 fn batch<'a>(renderer: &mut Renderer<'a>, value: Value<'a>, args: Args<'a>) -> Result<Value<'a>> {
     let [size, fill] = args.bind("batch", ["linecount", "fill_with"], 1)?;
     let fill = fill.filter(|fill| !matches!(fill, Value::None));
-    super::select::lazy(renderer, &value, Kind::Batch { size: integer(&required(size))?, fill })
+    Ok(super::select::lazy(renderer, &value, Kind::Batch { size: integer(&required(size))?, fill }))
 }
 
 fn slice<'a>(renderer: &mut Renderer<'a>, value: Value<'a>, args: Args<'a>) -> Result<Value<'a>> {
@@ -234,7 +236,7 @@ fn groupby<'a>(renderer: &mut Renderer<'a>, value: Value<'a>, args: Args<'a>) ->
     let [attribute, default, case_sensitive] = args.bind("groupby", ["attribute", "default", "case_sensitive"], 1)?;
     let default = default.filter(|default| !matches!(default, Value::None));
     let case_sensitive = flag(case_sensitive.as_ref(), false);
-    let path = path(&required(attribute))?;
+    let path = path(&required(attribute));
     let mut keyed = Vec::new();
     for item in renderer.collect(&value)? {
         let key = renderer.read_path(item.clone(), &path, default.as_ref())?;

@@ -134,7 +134,9 @@ fn urlencode<'a>(renderer: &mut Renderer<'a>, value: Value<'a>, args: Args<'a>) 
     if whole {
         return Ok(Value::own(quoted(to_text(&value)?.as_str(), true)));
     }
-    let pairs = if let Value::Dict(map) = &value { map.entries().map(|(key, value)| vec![key, value]).collect() } else {
+    let pairs = if let Value::Dict(map) = &value {
+        map.entries().map(|(key, value)| vec![key, value]).collect()
+    } else {
         let items = renderer.collect(&value)?;
         items.iter().map(|pair| renderer.collect(pair)).collect::<Result<Vec<_>>>()?
     };

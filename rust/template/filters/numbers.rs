@@ -170,7 +170,7 @@ fn filesizeformat<'a>(_: &mut Renderer<'a>, value: Value<'a>, args: Args<'a>) ->
     } else {
         ["kB", "MB", "GB", "TB", "PB", "EB", "ZB", "YB"]
     };
-    if size == 1.0 {
+    if (size - 1.0).abs() < f64::EPSILON / 4.0 {
         return Ok(Value::literal("1 Byte"));
     }
     if size < base {

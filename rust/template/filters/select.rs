@@ -14,21 +14,21 @@ use crate::Result;
 
 pub(super) fn find(name: &str) -> Option<Call> {
     Some(match name {
-        "map" => map,
-        "select" => |renderer, value, args| select(renderer, &value, args, false, true),
-        "reject" => |renderer, value, args| select(renderer, &value, args, false, false),
-        "selectattr" => |renderer, value, args| select(renderer, &value, args, true, true),
-        "rejectattr" => |renderer, value, args| select(renderer, &value, args, true, false),
+        "map" => |renderer, value, args| Ok(map(renderer, &value, args)),
+        "select" => |renderer, value, args| Ok(select(renderer, &value, args, false, true)),
+        "reject" => |renderer, value, args| Ok(select(renderer, &value, args, false, false)),
+        "selectattr" => |renderer, value, args| Ok(select(renderer, &value, args, true, true)),
+        "rejectattr" => |renderer, value, args| Ok(select(renderer, &value, args, true, false)),
         _ => return None,
     })
 }
 
 /// The parts of an attribute like `"a.0.b"`; parts of digits are indices.
-pub(super) fn path<'a>(attribute: &Value<'a>) -> Result<Vec<Value<'a>>> {
+pub(super) fn path<'a>(attribute: &Value<'a>) -> Vec<Value<'a>> {
     match attribute {
-        Value::None => Ok(Vec::new()),
-        Value::Text(text) => Ok(parts(text)),
-        attribute => Ok(vec![attribute.clone()]),
+        Value::None => Vec::new(),
+        Value::Text(text) => parts(text),
+        attribute => vec![attribute.clone()],
     }
 }
 
@@ -43,40 +43,40 @@ fn parts<'a>(text: &Text<'a>) -> Vec<Value<'a>> {
 }
 
 /// The attributes of `sort`, several with commas between them.
-pub(super) fn paths(attribute: Option<Value<'_>>) -> Result<Vec<Vec<Value<'_>>>> {
+pub(super) fn paths(attribute: Option<Value<'_>>) -> Vec<Vec<Value<'_>>> {
     match attribute {
         Some(Value::Text(text)) => {
             let comma = Text::borrowed(",", None);
             let names = super::super::methods::split(&text, Some(&comma), usize::MAX);
-            names.iter().map(|name| Ok(parts(name))).collect()
+            names.iter().map(parts).collect()
         }
-        Some(attribute) => Ok(vec![path(&attribute)?]),
-        None => Ok(vec![Vec::new()]),
+        Some(attribute) => vec![path(&attribute)],
+        None => vec![Vec::new()],
     }
 }
 
 /// A generator over a value; what cannot be iterated over fails when the first item is asked for.
-pub(super) fn lazy<'a>(renderer: &mut Renderer<'a>, value: &Value<'a>, kind: Kind<'a>) -> Result<Value<'a>> {
-    Ok(match renderer.iterate(value) {
+pub(super) fn lazy<'a>(renderer: &mut Renderer<'a>, value: &Value<'a>, kind: Kind<'a>) -> Value<'a> {
+    match renderer.iterate(value) {
         Ok(source) => Generator::value(source, kind),
         Err(error) => Generator::value(Source::Empty, Kind::Failing(error)),
-    })
+    }
 }
 
 /// The same, empty without a look at `value` if that is false.
-fn lazy_if_true<'a>(renderer: &mut Renderer<'a>, value: &Value<'a>, kind: Result<Kind<'a>>) -> Result<Value<'a>> {
+fn lazy_if_true<'a>(renderer: &mut Renderer<'a>, value: &Value<'a>, kind: Result<Kind<'a>>) -> Value<'a> {
     if !value.is_true() {
-        return Ok(Generator::value(Source::Empty, Kind::Plain("generator")));
+        return Generator::value(Source::Empty, Kind::Plain("generator"));
     }
     match kind {
         Ok(kind) => lazy(renderer, value, kind),
-        Err(error) => Ok(Generator::value(Source::Empty, Kind::Failing(error))),
+        Err(error) => Generator::value(Source::Empty, Kind::Failing(error)),
     }
 }
 
-fn map<'a>(renderer: &mut Renderer<'a>, value: Value<'a>, args: Args<'a>) -> Result<Value<'a>> {
+fn map<'a>(renderer: &mut Renderer<'a>, value: &Value<'a>, args: Args<'a>) -> Value<'a> {
     let kind = map_kind(args);
-    lazy_if_true(renderer, &value, kind)
+    lazy_if_true(renderer, value, kind)
 }
 
 fn map_kind(mut args: Args<'_>) -> Result<Kind<'_>> {
@@ -88,11 +88,11 @@ fn map_kind(mut args: Args<'_>) -> Result<Kind<'_>> {
         if let Some((name, _)) = args.named.first() {
             return Err(argument_error(format!("Unexpected keyword argument '{}'", name.as_str())));
         }
-        return Ok(Kind::Attribute { path: path(&attribute)?, default });
+        return Ok(Kind::Attribute { path: path(&attribute), default });
     }
     let name = args.positional.remove(0);
     match name.as_str().and_then(super::find) {
-        Some(filter) => Ok(Kind::Filter { filter, args: args.positional, named: args.named }),
+        Some(filter) => Ok(Kind::Filter { filter, args }),
         None => Ok(Kind::Failing(unknown("filter", name.as_str().unwrap_or("?")))),
     }
 }
@@ -107,7 +107,7 @@ fn select<'a>(
     args: Args<'a>,
     attribute: bool,
     keep: bool,
-) -> Result<Value<'a>> {
+) -> Value<'a> {
     let kind = select_kind(args, attribute, keep);
     lazy_if_true(renderer, value, kind)
 }
@@ -117,7 +117,7 @@ fn select_kind(mut args: Args<'_>, attribute: bool, keep: bool) -> Result<Kind<'
         if args.positional.is_empty() {
             return Err(argument_error("Missing parameter for attribute name".into()));
         }
-        path(&args.positional.remove(0))?
+        path(&args.positional.remove(0))
     } else {
         Vec::new()
     };
@@ -126,7 +126,7 @@ fn select_kind(mut args: Args<'_>, attribute: bool, keep: bool) -> Result<Kind<'
     }
     let name = args.positional.remove(0);
     match name.as_str().and_then(tests::find) {
-        Some(test) => Ok(Kind::Select { path, test: Some((test, args.positional, args.named)), keep }),
+        Some(test) => Ok(Kind::Select { path, test: Some((test, args)), keep }),
         None => Ok(Kind::Failing(unknown("test", name.as_str().unwrap_or("?")))),
     }
 }

@@ -80,7 +80,7 @@ fn join<'a>(renderer: &mut Renderer<'a>, value: Value<'a>, args: Args<'a>) -> Re
     let separator = separator.map_or_else(|| Ok(Text::borrowed("", None)), |separator| to_text(&separator))?;
     let path = match attribute {
         None | Some(Value::None) => Vec::new(),
-        Some(attribute) => super::select::path(&attribute)?,
+        Some(attribute) => super::select::path(&attribute),
     };
     let mut source = renderer.iterate(&value)?;
     let mut writer = Writer::default();

@@ -145,7 +145,7 @@ impl Wrap {
         }
         let mut at = start + 1;
         while at < chars.len() && !is_blank(chars[at]) {
-            if chars[at] == '-' && self.breaks_behind(chars, at) {
+            if chars[at] == '-' && breaks_behind(chars, at) {
                 return at + 1;
             }
             let dashes = run(at, |char| char == '-');
@@ -156,15 +156,15 @@ impl Wrap {
         }
         at
     }
+}
 
-    /// Whether a hyphen stands between letters so that a line may end behind it.
-    fn breaks_behind(&self, chars: &[char], hyphen: usize) -> bool {
-        let letter = |at: Option<usize>| at.and_then(|at| chars.get(at)).is_some_and(|char| is_letter(*char));
-        let dash = |at: usize| chars.get(at) == Some(&'-');
-        let back = |count: usize| hyphen.checked_sub(count);
-        let behind = letter(back(1)) && (letter(back(2)) || (back(2).is_some_and(dash) && letter(back(3))));
-        let ahead =
-            letter(Some(hyphen + 1)) && (letter(Some(hyphen + 2)) || (dash(hyphen + 2) && letter(Some(hyphen + 3))));
-        behind && ahead
-    }
+/// Whether a hyphen stands between letters so that a line may end behind it.
+fn breaks_behind(chars: &[char], hyphen: usize) -> bool {
+    let letter = |at: Option<usize>| at.and_then(|at| chars.get(at)).is_some_and(|char| is_letter(*char));
+    let dash = |at: usize| chars.get(at) == Some(&'-');
+    let back = |count: usize| hyphen.checked_sub(count);
+    let behind = letter(back(1)) && (letter(back(2)) || (back(2).is_some_and(dash) && letter(back(3))));
+    let ahead =
+        letter(Some(hyphen + 1)) && (letter(Some(hyphen + 2)) || (dash(hyphen + 2) && letter(Some(hyphen + 3))));
+    behind && ahead
 }

@@ -15,7 +15,8 @@ use crate::Result;
 /// authors. A safe template escapes the values.
 pub(in super::super) fn braces<'a>(renderer: &Renderer<'a>, template: &Text<'a>, args: Args<'a>) -> Result<Text<'a>> {
     let owner = template.single_mark().unwrap_or(None);
-    let mut formatter = Formatter { args, automatic: None, safe: template.is_safe(), out: Writer::default() };
+    let mut formatter =
+        Formatter { args, numbering: Numbering::Open, safe: template.is_safe(), out: Writer::default() };
     formatter.run(template.as_str(), owner, 3)?;
     renderer.check_size(formatter.out.len())?;
     Ok(formatter.out.finish().with_safety(template.is_safe()))
@@ -23,10 +24,17 @@ pub(in super::super) fn braces<'a>(renderer: &Renderer<'a>, template: &Text<'a>,
 
 struct Formatter<'a> {
     args: Args<'a>,
-    /// The next automatic index; `Some(None)` once an index was given by hand.
-    automatic: Option<Option<usize>>,
+    numbering: Numbering,
     safe: bool,
     out: Writer,
+}
+
+/// How the fields of a template are numbered: not at all so far, by themselves, or by hand.
+#[derive(Clone, Copy)]
+enum Numbering {
+    Open,
+    Automatic(usize),
+    Manual,
 }
 
 /// A replacement field: name, conversion, specification.
@@ -109,15 +117,20 @@ impl<'a> Formatter<'a> {
 
     fn argument(&mut self, name: &str) -> Result<Value<'a>> {
         let index = if name.is_empty() {
-            let next = self.automatic.unwrap_or(Some(0));
-            let next = next.ok_or_else(|| switched("manual field specification to automatic field numbering"))?;
-            self.automatic = Some(Some(next + 1));
+            let next = match self.numbering {
+                Numbering::Open => 0,
+                Numbering::Automatic(next) => next,
+                Numbering::Manual => {
+                    return Err(switched("manual field specification to automatic field numbering"));
+                }
+            };
+            self.numbering = Numbering::Automatic(next + 1);
             next
         } else if name.bytes().all(|byte| byte.is_ascii_digit()) {
-            if let Some(Some(_)) = self.automatic {
+            if let Numbering::Automatic(_) = self.numbering {
                 return Err(switched("automatic field numbering to manual field specification"));
             }
-            self.automatic = Some(None);
+            self.numbering = Numbering::Manual;
             name.parse().unwrap_or(usize::MAX)
         } else {
             let named = self.args.named.iter().find(|(known, _)| known.as_str() == name);

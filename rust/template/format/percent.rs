@@ -3,11 +3,11 @@
 use super::super::arguments::integer;
 use super::super::dump::{ascii, repr, to_text};
 use super::super::escape::escaped;
-use super::super::failure::{raise, type_error, value_error};
+use super::super::failure::{limit_error, raise, type_error, value_error};
 use super::super::number::{Number, truncated};
 use super::super::text::{Text, Writer};
 use super::super::value::{List, Value};
-use super::spec::Spec;
+use super::spec::{Spec, WIDEST};
 use crate::Result;
 
 /// `template % values`, each piece with its authors. A safe template escapes the values.
@@ -109,11 +109,11 @@ impl<'a> Formatter<'_, 'a> {
         if width.is_some_and(|width| width < 0) {
             spec.align = Some('<');
         }
-        spec.width = width.map_or(0, |width| width.unsigned_abs().min(1 << 20) as usize);
+        spec.width = checked_width(width.map_or(0, i64::unsigned_abs))?;
         rest = after;
         if let Some(after) = rest.strip_prefix('.') {
             let (precision, after) = self.amount(after)?;
-            spec.precision = Some(usize::try_from(precision.unwrap_or(0)).unwrap_or(0).min(1 << 20));
+            spec.precision = Some(checked_width(u64::try_from(precision.unwrap_or(0)).unwrap_or(0))?);
             rest = after;
         }
         Ok(rest)
@@ -128,7 +128,8 @@ impl<'a> Formatter<'_, 'a> {
             return Ok((Some(integer(&value)?), rest));
         }
         let digits = text.len() - text.trim_start_matches(|char: char| char.is_ascii_digit()).len();
-        Ok((text[..digits].parse().ok(), &text[digits..]))
+        let amount = if digits == 0 { None } else { Some(text[..digits].parse().unwrap_or(i64::MAX)) };
+        Ok((amount, &text[digits..]))
     }
 
     fn write(&mut self, kind: char, mut spec: Spec, value: &Value<'a>) -> Result<()> {
@@ -144,13 +145,13 @@ impl<'a> Formatter<'_, 'a> {
             spec.align = Some('=');
         }
         let shown = match kind {
-            'd' | 'i' | 'u' => integral(&mut spec, whole(number?)?, 'd')?,
+            'd' | 'i' | 'u' => integral(&mut spec, &whole(number?)?, 'd')?,
             'o' | 'x' | 'X' => {
                 let number = number?;
                 if matches!(number, Number::Float(_)) {
                     return Err(wrong_type(kind, value));
                 }
-                integral(&mut spec, number, kind)?
+                integral(&mut spec, &number, kind)?
             }
             'e' | 'E' | 'f' | 'F' | 'g' | 'G' => {
                 spec.kind = Some(kind);
@@ -206,6 +207,11 @@ fn closing(text: &str) -> Option<usize> {
     None
 }
 
+fn checked_width(width: u64) -> Result<usize> {
+    let width = usize::try_from(width).ok().filter(|width| *width <= WIDEST);
+    width.ok_or_else(|| limit_error("a formatted field is too wide"))
+}
+
 fn wrong_type(kind: char, value: &Value<'_>) -> crate::Error {
     type_error(format!("%{kind} format: a number is required, not {}", value.type_name()))
 }
@@ -218,10 +224,10 @@ fn whole(number: Number) -> Result<Number> {
 }
 
 /// An integer; a precision is a least number of digits.
-fn integral(spec: &mut Spec, number: Number, kind: char) -> Result<String> {
+fn integral(spec: &mut Spec, number: &Number, kind: char) -> Result<String> {
     spec.kind = Some(kind);
-    let Some(digits) = spec.precision.take() else { return spec.number(&number) };
-    let bare = Spec { kind: spec.kind, alternate: spec.alternate, ..Spec::default() }.number(&number)?;
+    let Some(digits) = spec.precision.take() else { return spec.number(number) };
+    let bare = Spec { kind: spec.kind, alternate: spec.alternate, ..Spec::default() }.number(number)?;
     let (sign, body) = bare.strip_prefix('-').map_or(("", &*bare), |body| ("-", body));
     let split = if spec.alternate && kind != 'd' { 2 } else { 0 };
     let (prefix, body) = body.split_at(split);

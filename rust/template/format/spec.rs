@@ -10,7 +10,7 @@ use super::super::value::Value;
 use crate::Result;
 
 /// Wider fields and more digits are refused.
-const WIDEST: usize = 1 << 20;
+pub(super) const WIDEST: usize = 1 << 20;
 
 /// A parsed format specification.
 #[derive(Debug, Clone, Default)]
@@ -216,17 +216,15 @@ fn number(chars: &mut std::iter::Peekable<std::str::Chars<'_>>) -> Result<Option
 /// Digits with a separator every `group`, filled with zeros to `width`.
 fn grouped(digits: &str, separator: char, group: usize, width: usize) -> String {
     let mut reversed: Vec<char> = Vec::new();
-    let mut count = 0;
-    for digit in digits.chars().rev().chain(std::iter::repeat('0')) {
+    for (count, digit) in digits.chars().rev().chain(std::iter::repeat('0')).enumerate() {
         let full = count >= digits.len() && reversed.len() >= width;
         if full {
             break;
         }
-        if count > 0 && count % group == 0 {
+        if count > 0 && count.is_multiple_of(group) {
             reversed.push(separator);
         }
         reversed.push(digit);
-        count += 1;
     }
     reversed.into_iter().rev().collect()
 }

@@ -1,7 +1,8 @@
 //! Expressions, from the loosest binding (`if`) to the tightest (calls and subscripts).
 
 use super::super::ast::{
-    Arguments, Attribute, BinaryOp, Call, CompareOp, Condition, Const, Expr, FilterCall, Target, TestCall, Variable,
+    Arguments, Attribute, BinaryOp, Call, CompareOp, Comparison, Condition, Const, Expr, FilterCall, Target, TestCall,
+    Variable,
 };
 use super::super::lexer::Token;
 use super::super::number::integer_from_literal;
@@ -140,7 +141,7 @@ impl Parser<'_> {
         while let Some(operator) = self.compare_operator() {
             rest.push((operator, self.sum()?));
         }
-        Ok(if rest.is_empty() { first } else { Expr::Compare(Box::new((first, rest.into()))) })
+        Ok(if rest.is_empty() { first } else { Expr::Compare(Box::new(Comparison { first, rest: rest.into() })) })
     }
 
     fn compare_operator(&mut self) -> Option<CompareOp> {
@@ -341,13 +342,13 @@ impl Parser<'_> {
     }
 
     fn subscribed(&mut self) -> Parsed<Expr> {
-        let start = if self.is_operator(":") { None } else { Some(self.expression()?) };
+        let from = if self.is_operator(":") { None } else { Some(self.expression()?) };
         if !self.skip_operator(":") {
-            return start.map_or_else(|| self.expected("an expression"), Ok);
+            return from.map_or_else(|| self.expected("an expression"), Ok);
         }
-        let stop = self.bound()?;
+        let to = self.bound()?;
         let step = if self.skip_operator(":") { self.bound()? } else { None };
-        Ok(Expr::Slice(Box::new([start, stop, step])))
+        Ok(Expr::Slice(Box::new([from, to, step])))
     }
 
     fn bound(&mut self) -> Parsed<Option<Expr>> {

@@ -36,7 +36,9 @@ impl Symbols {
             Stmt::With { targets, .. } => targets.iter().for_each(|(_, value)| self.analyse_expr(level, value)),
             Stmt::Load { template, targets, .. } => {
                 self.analyse_expr(level, template);
-                targets.iter().for_each(|target| self.store(level, &target.name));
+                for target in targets {
+                    self.store(level, &target.name);
+                }
             }
             Stmt::Generation { .. }
             | Stmt::AutoEscape { .. }
@@ -105,8 +107,8 @@ fn each_child(expr: &Expr, visit: &mut impl FnMut(&Expr)) {
             visit(&pair.1);
         }
         Expr::Compare(node) => {
-            visit(&node.0);
-            node.1.iter().for_each(|(_, operand)| visit(operand));
+            visit(&node.first);
+            node.rest.iter().for_each(|(_, operand)| visit(operand));
         }
         Expr::Condition(node) => {
             visit(&node.test);
@@ -185,7 +187,9 @@ fn each_target(body: &[Stmt], visit: &mut dyn FnMut(&Target)) {
                 node.otherwise.iter().for_each(|scope| each_target(&scope.body, visit));
             }
             Stmt::If { branches, otherwise } => {
-                branches.iter().for_each(|(_, body, _)| each_target(body, visit));
+                for (_, body, _) in branches {
+                    each_target(body, visit);
+                }
                 each_target(otherwise, visit);
             }
             Stmt::Macro { definition, .. } => each_target(&definition.scope.body, visit),
@@ -207,7 +211,9 @@ struct Search {
 
 impl Search {
     fn statements(&mut self, body: &[Stmt]) {
-        body.iter().for_each(|stmt| self.statement(stmt));
+        for stmt in body {
+            self.statement(stmt);
+        }
     }
 
     fn expr(&mut self, expr: &Expr) {
@@ -249,7 +255,9 @@ impl Search {
             }
             Stmt::SetBlock { target, filter, scope, .. } => {
                 self.target(target);
-                filter.iter().for_each(|filter| self.expr(filter));
+                if let Some(filter) = filter {
+                    self.expr(filter);
+                }
                 self.statements(&scope.body);
             }
             Stmt::For(node) => {
@@ -277,8 +285,12 @@ impl Search {
                 self.expr(filter);
             }
             Stmt::With { targets, scope, .. } => {
-                targets.iter().for_each(|(target, _)| self.target(target));
-                targets.iter().for_each(|(_, value)| self.expr(value));
+                for (target, _) in targets {
+                    self.target(target);
+                }
+                for (_, value) in targets {
+                    self.expr(value);
+                }
                 self.statements(&scope.body);
             }
             Stmt::Generation { scope, .. } => self.statements(&scope.body),
