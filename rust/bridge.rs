@@ -58,7 +58,8 @@ impl Bridge<'_> {
     fn turn_end(&self, rendered: &RenderedText) -> Result<TurnEnd> {
         let masker = self.renderer.masker(self.conversation, self.settings)?;
         let stops: Vec<&str> = self.renderer.stop_tokens().iter().map(|stop| &*stop.text).collect();
-        masker.turn_end(rendered, self.message as u32, &stops).ok_or_else(|| {
+        let options = self.renderer.options(self.settings);
+        masker.turn_end(self.conversation, &options, rendered, self.message as u32, &stops).ok_or_else(|| {
             Error::new(
                 ErrorKind::Bridge,
                 format!(

@@ -127,6 +127,11 @@ impl Renderer {
         self.0.stops.get_or_init(|| stops::collect(&self.0.templates, &self.0.tokenizer, &self.0.given_stops))
     }
 
+    /// The options that a template is rendered with under these settings: those given, with the special tokens.
+    pub fn options(&self, settings: &RenderSettings) -> RenderOptions {
+        self.complete(settings).options
+    }
+
     /// The settings with the special tokens of this renderer.
     fn complete(&self, settings: &RenderSettings) -> RenderSettings {
         let options = RenderOptions { special_tokens: self.0.special_tokens.clone(), ..settings.options.clone() };

@@ -292,15 +292,15 @@ def test_inputs_stay_as_they_are():
 
 
 def test_chats_and_renderings_pickle():
-    chat = pickle.loads(pickle.dumps(small.chat()))  # noqa: S301
+    chat = pickle.loads(pickle.dumps(small.chat()))
     assert type(chat) is tt.Chat
     assert chat.stop_tokens == small.chat().stop_tokens
     rendered = chat.render(MESSAGES)
-    again = pickle.loads(pickle.dumps(rendered))  # noqa: S301
+    again = pickle.loads(pickle.dumps(rendered))
     for name in ("text", "spans", "assistant_spans", "seams", "generation_spans"):
         assert getattr(again, name) == getattr(rendered, name)
     for name in ("token_ids", "message_index", "is_content", "assistant_mask", "token_starts"):
         assert np.array_equal(getattr(again, name), getattr(rendered, name))
     assert repr(chat) == repr(small.chat()) == "Chat(vocabulary of 260, template of 122 characters)"
-    named = pickle.loads(pickle.dumps(tt.Chat(small.tokenizer(), {"default": "D", "x": "X"})))  # noqa: S301
+    named = pickle.loads(pickle.dumps(tt.Chat(small.tokenizer(), {"default": "D", "x": "X"})))
     assert named.render(MESSAGES, chat_template="x").text == "X"

@@ -2,10 +2,11 @@
 
 use std::ops::Range;
 
-use super::Masker;
 use super::marker::{is_space, shaped_end};
 use super::rendering::{Region, Rendering};
-use crate::template::RenderedText;
+use super::{Masker, Work};
+use crate::message::Conversation;
+use crate::template::{RenderOptions, RenderedText};
 
 /// The end of a turn.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -21,17 +22,39 @@ impl Masker {
     ///
     /// `stops` are texts that end a turn beside those that the template shows; they count only where the message itself
     /// writes them, because elsewhere they may open the next one. `None`: nothing of the message can be found.
-    pub fn turn_end(&self, rendered: &RenderedText, index: u32, stops: &[&str]) -> Option<TurnEnd> {
+    pub fn turn_end(
+        &self,
+        conversation: &Conversation,
+        options: &RenderOptions,
+        rendered: &RenderedText,
+        index: u32,
+        stops: &[&str],
+    ) -> Option<TurnEnd> {
         let rendering = Rendering::new(rendered);
         let Some(region) = rendering.region(index) else {
             return rendering.region(index + 1).map(|next| TurnEnd::Open(next.start));
         };
-        Some(self.end_in_region(&rendering, index, &region, stops))
+        let stop = match region.holes.first() {
+            None => region.stop,
+            Some(hole) => {
+                let work = Work { masker: self, conversation, options, full: Rendering::new(rendered), prefill: None };
+                let start = work.start(&rendering, index, &region, &mut Vec::new());
+                let limit = start.and_then(|start| work.interruption(index, start, &region.holes));
+                limit.map_or(hole.start, |limit| limit.min(hole.start))
+            }
+        };
+        Some(self.end_in_region(&rendering, index, &region, stop, stops))
     }
 
-    fn end_in_region(&self, rendering: &Rendering<'_>, index: u32, region: &Region, stops: &[&str]) -> TurnEnd {
+    fn end_in_region(
+        &self,
+        rendering: &Rendering<'_>,
+        index: u32,
+        region: &Region,
+        stop: usize,
+        stops: &[&str],
+    ) -> TurnEnd {
         let text = rendering.text;
-        let stop = region.holes.first().map_or(region.stop, |hole| hole.start);
         let first = text[region.start..].chars().next().map_or(0, char::len_utf8);
         let last = rendering.last_value(index, region.start..stop).unwrap_or(region.start + first);
         let tail = &text[last..stop];

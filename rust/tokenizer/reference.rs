@@ -43,19 +43,25 @@ impl Reference {
         encode_with_offsets(&self.library, text)
     }
 
-    /// Keeps the added tokens that lie in literal text, and encodes what is between them as plain text.
+    /// Keeps the added tokens that lie in literal text; encodes the other matches, each by itself, and what is between
+    /// matches as plain text.
     pub(super) fn encode_guarded(&self, text: &str, literal: &[Range<u32>], added: &[AddedToken]) -> Result<Encoded> {
         let encoding = self.library.encode(text, false).map_err(library_error)?;
         let is_added = |id: u32| added.binary_search_by_key(&(id as TokenId), |token| token.id).is_ok();
         let mut out = Encoded::default();
         let mut done = 0;
         for (&id, &(start, end)) in encoding.get_ids().iter().zip(encoding.get_offsets()) {
-            if is_added(id) && inside(literal, start as u32..end as u32) {
-                self.encode_plain(text, done..start, &mut out)?;
+            if !is_added(id) {
+                continue;
+            }
+            self.encode_plain(text, done..start, &mut out)?;
+            if inside(literal, start as u32..end as u32) {
                 out.ids.push(id as TokenId);
                 out.starts.push(start as u32);
-                done = end;
+            } else {
+                self.encode_plain(text, start..end, &mut out)?;
             }
+            done = end;
         }
         self.encode_plain(text, done..text.len(), &mut out)?;
         Ok(out)

@@ -94,7 +94,8 @@ fn answer(dialogue: &Dialogue, conversation: &Conversation, message: usize) -> R
     let settings: RenderSettings = dialogue.settings(false);
     let rendered = dialogue.renderer.render_text(conversation, &settings)?;
     let masker = dialogue.renderer.masker(conversation, &settings)?;
-    let end = match masker.turn_end(&rendered, message as u32, &[]) {
+    let options = dialogue.renderer.options(&settings);
+    let end = match masker.turn_end(conversation, &options, &rendered, message as u32, &[]) {
         Some(TurnEnd::Marker(end)) => end.start,
         Some(TurnEnd::Open(end)) => end,
         None => rendered.text.len(),
