@@ -3,6 +3,7 @@
 //! *Invariant*: `read(write(x))` has the same rows and values; no list holds a null; a list that is null as a whole was
 //! never assigned.
 
+mod advantages;
 mod file;
 mod read;
 pub mod schema;
@@ -14,6 +15,7 @@ mod write;
 use arrow_array::RecordBatch;
 use arrow_schema::{Schema, SchemaRef};
 
+pub use advantages::BatchEstimator;
 pub use file::Damage;
 pub use view::{Lists, Structs, View};
 pub(crate) use write::{internal, list_column, offsets};

@@ -117,10 +117,16 @@ fn foreign(batch: &RecordBatch, field: &Field) -> Attempt<ArrayRef> {
 }
 
 fn refuse_nulls(array: &ArrayRef, name: &str) -> Result<()> {
-    match (0..array.len()).find(|row| array.null_count() > 0 && array.is_null(*row)) {
+    match first_null(array) {
         None => Ok(()),
         Some(row) => Err(Error::schema(format!("`{name}` is null in row {row}: this column has no nulls"))),
     }
+}
+
+/// The first null of an array, which is not searched if it has none.
+fn first_null(array: &ArrayRef) -> Option<usize> {
+    let nulls = array.nulls().filter(|nulls| nulls.null_count() > 0)?;
+    nulls.iter().position(|valid| !valid)
 }
 
 /// Brings an array into a type of the contract, or says why not.
@@ -195,7 +201,7 @@ fn list(array: &ArrayRef, item: &DataType, name: &str) -> Attempt<ArrayRef> {
 
 /// Refuses lists that hold nulls, naming the row.
 fn refuse_null_items(values: &ArrayRef, offsets: &OffsetBuffer<i32>, name: &str) -> Result<()> {
-    let Some(item) = (0..values.len()).find(|item| values.null_count() > 0 && values.is_null(*item)) else {
+    let Some(item) = first_null(values) else {
         return Ok(());
     };
     let row = offsets.partition_point(|offset| *offset as usize <= item).saturating_sub(1);

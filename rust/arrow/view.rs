@@ -38,6 +38,11 @@ impl<'a, T: ArrowNativeType> Lists<'a, T> {
         self.start(row + 1) - self.start(row)
     }
 
+    /// The values of all rows, one after the other; of a column without nulls.
+    fn all(&self) -> &'a [T] {
+        &self.values[self.start(0)..self.start(self.offsets.len() - 1)]
+    }
+
     fn start(&self, row: usize) -> usize {
         self.offsets[row] as usize
     }
@@ -113,6 +118,22 @@ impl<'a> View<'a> {
             policy_versions: structs(batch, "policy_versions")?,
             batch,
         })
+    }
+
+    /// The rewards.
+    pub fn reward(&self) -> Result<Vec<Option<f32>>> {
+        let column = self.batch.column_by_name("reward").and_then(|column| column.as_primitive_opt::<Float32Type>());
+        Ok(column.ok_or_else(|| missing("reward"))?.iter().collect())
+    }
+
+    /// The loss mask of all rows, one after the other.
+    pub(crate) fn loss_mask_values(&self) -> &'a [u8] {
+        self.loss_mask.all()
+    }
+
+    /// The sampled mask of all rows, one after the other.
+    pub(crate) fn sampled_mask_values(&self) -> &'a [u8] {
+        self.sampled_mask.all()
     }
 
     /// A text column.

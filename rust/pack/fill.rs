@@ -69,7 +69,7 @@ impl<'a> Source<'a> {
 pub(super) fn fill(packing: &Packing, bins: Range<usize>) -> Result<RecordBatch> {
     let source = Source { views: packing.views()? };
     let sizes: Vec<usize> = bins.clone().map(|bin| (packing.tokens(bin) + packing.padding(bin)) as usize).collect();
-    let mut page = Page::new(packing, sizes.iter().sum());
+    let mut page = Page::new(packing, bins.len(), sizes.iter().sum());
     page.bins(&sizes).into_par_iter().zip(bins.clone()).for_each(|(mut out, bin)| out.fill(packing, &source, bin));
     let tokens = offsets(sizes.into_iter())?;
     let mut columns: Vec<ArrayRef> = vec![ranks(packing, &bins), micro_steps(packing, &bins)];
@@ -129,8 +129,10 @@ struct Page {
 }
 
 impl Page {
-    fn new(packing: &Packing, tokens: usize) -> Self {
-        let take = |width: usize| packing.pool.take(tokens * width);
+    fn new(packing: &Packing, bins: usize, tokens: usize) -> Self {
+        // Room for full bins, so that a buffer fits every page of as many; pages that are not touched cost no memory.
+        let room = tokens.max(bins * packing.options.token_budget as usize);
+        let take = |width: usize| packing.pool.take(room * width);
         let columns = packing.columns;
         Self {
             tokens,

@@ -23,6 +23,9 @@ use crate::plan::{Plan, PlanOptions, Work, lower_bound, plan};
 use crate::{Error, Result, TokenId};
 use select::Fate;
 
+/// Three pages of nine columns: the one being filled, the one being read, and one that is still held.
+const POOLED_BUFFERS: usize = 27;
+
 /// How trajectories are packed.
 #[derive(Debug, Clone)]
 pub struct PackOptions {
@@ -104,7 +107,7 @@ impl Packing {
         let plan = plan(&lengths, &work, plan_options)?;
         report.lower_bound = lower_bound(&lengths, budget);
         let columns = fill::columns(&batch, &kept)?;
-        let pool = Arc::new(Pool::new(16));
+        let pool = Arc::new(Pool::new(POOLED_BUFFERS));
         let mut packing = Self { batch, kept, plan, columns, schema: schema::packed(columns), options, report, pool };
         packing.report.padding = (0..packing.bins()).map(|bin| u64::from(packing.padding(bin))).sum();
         Ok(packing)
@@ -153,7 +156,7 @@ impl Packing {
     /// The range of bins, from `start` on, that is worth filling at once: enough for all threads, bounded in memory.
     pub fn page(&self, start: usize) -> Range<usize> {
         let most = (1 << 24) / self.options.token_budget.max(1) as usize;
-        let wanted = 2 * rayon::current_num_threads();
+        let wanted = rayon::current_num_threads();
         start..(start + wanted.min(most).max(1)).min(self.bins())
     }
 

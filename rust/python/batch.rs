@@ -18,7 +18,7 @@ use super::error::to_python;
 use super::gil::detached;
 use super::group::PyGroup;
 use super::rows::{row_from, row_into};
-use crate::arrow::{Batch, Damage, schema};
+use crate::arrow::{Batch, BatchEstimator, Damage, schema};
 use crate::row::Row;
 use crate::{Error, Result};
 
@@ -88,6 +88,12 @@ impl Table {
         detached(py, || self.0.validate())
     }
 
+    /// Advantages from an estimator by name, or from one float32 value per row or per token.
+    fn with_advantages(&self, py: Python<'_>, how: AdvantagesArgument<'_>) -> PyResult<Self> {
+        let estimator = how.into_estimator(py, self.0.len())?;
+        Ok(Self(detached(py, || self.0.with_advantages(&estimator))?))
+    }
+
     fn filter(&self, py: Python<'_>, keep: numpy::PyReadonlyArray1<'_, bool>) -> PyResult<Self> {
         let keep = keep.as_slice()?;
         Ok(Self(detached(py, || self.0.filter(keep))?))
@@ -150,6 +156,28 @@ impl Table {
             return Err(to_python(py, &error));
         };
         Ok(to_array_pycapsules(py, struct_field(self.0.schema()), &struct_array(batch), requested_schema)?)
+    }
+}
+
+/// The name of an estimator, or values: one a row, or one a token.
+#[derive(FromPyObject)]
+pub(super) enum AdvantagesArgument<'py> {
+    Name(String),
+    Values(numpy::PyReadonlyArray1<'py, f32>),
+}
+
+impl AdvantagesArgument<'_> {
+    fn into_estimator(self, py: Python<'_>, rows: usize) -> PyResult<BatchEstimator> {
+        match self {
+            Self::Name(name) if name == "reinforce_pp" => Ok(BatchEstimator::ReinforcePlusPlus),
+            Self::Name(name) if name == "whiten" => Ok(BatchEstimator::Whiten),
+            Self::Name(name) => {
+                let error = Error::value(format!("how={name:?} is none of \"reinforce_pp\", \"whiten\", or an array"));
+                Err(to_python(py, &error))
+            }
+            Self::Values(values) if values.len()? == rows => Ok(BatchEstimator::Rows(values.as_slice()?.to_vec())),
+            Self::Values(values) => Ok(BatchEstimator::Tokens(values.as_slice()?.to_vec())),
+        }
     }
 }
 

@@ -164,6 +164,32 @@ class Batch:
         """
         self.core.validate()
 
+    def with_advantages(self, how: Any) -> Batch:
+        """The same rows with new advantages, written on sampled tokens and 0.0 elsewhere.
+
+        Estimators within a group are `Group.with_advantages`; these compare all rows of the batch.
+
+        Args:
+            how: "reinforce_pp": the reward of the row on each token, then whitened over the batch (REINFORCE++, arXiv
+                2501.03262, section 3.2, without a penalty on divergence). "whiten": the advantages that are there,
+                with mean 0 and sample standard deviation 1 over all tokens with loss. An array: one value per row, or
+                one per token of all rows one after the other. A function of the batch that returns such an array.
+
+        Raises:
+            SchemaError: A row has no reward, or no advantages to whiten.
+            ArgumentError: There are as many values neither as rows nor as tokens, or one is not finite.
+
+        Example:
+            >>> rows = [{"token_ids": [1, 2], "sampled_mask": [0, 1], "reward": reward} for reward in (1.0, 0.0)]
+            >>> batch = Batch.from_rows(rows).with_advantages("reinforce_pp")
+            >>> [f"{row.advantages[1]:.4f}" for row in batch.rows()]
+            ['0.7071', '-0.7071']
+        """
+        given = how(self) if callable(how) else how
+        if not isinstance(given, str):
+            given = np.ascontiguousarray(given, dtype=np.float32)
+        return Batch(self.core.with_advantages(given))
+
     def filter(self, keep: Any) -> Batch:
         """The rows for which `keep` is true, copied into compact buffers.
 

@@ -1,0 +1,232 @@
+"""Plan and fill against the installed peers, in one process; prints medians and ratios.
+
+Run `python benches/bench_pack.py`. Peers are skipped where they are not installed (`pip install lightbinpack
+seqpacker`, `pip install --no-deps trl`). Shared cores make absolute times noisy: read the ratios.
+"""
+
+# A program of measurements; peers are imported where they are installed.
+# ruff: noqa: ANN001, ANN002, ANN201, D103, PLC0415, B023
+
+from __future__ import annotations
+
+import contextlib
+import statistics
+import sys
+import time
+
+import numpy as np
+import pyarrow as pa
+
+import tokentape as tt
+from tokentape import _core
+
+REPEATS = 5
+BUDGET = 32_768
+
+
+def median(*works, repeats=REPEATS):
+    """The median seconds of each work, timed in turns so that a slow moment strikes all alike."""
+    times = [[] for _ in works]
+    for _ in range(repeats):
+        for work, spent in zip(works, times, strict=True):
+            start = time.perf_counter()
+            work()
+            spent.append(time.perf_counter() - start)
+    return [statistics.median(spent) for spent in times]
+
+
+def distributions(count):
+    """The three of the evidence: long-tailed agents, short mathematics, groups over a shared prompt."""
+    generator = np.random.default_rng(0)
+    agent = generator.lognormal(np.log(4000), 1.1, count).clip(200, 32768)
+    maths = generator.lognormal(np.log(500), 0.6, count).clip(100, 2000)
+    prompts = np.repeat(generator.uniform(500, 4000, count // 8 + 1), 8)[:count]
+    groups = prompts + generator.lognormal(np.log(800), 0.8, count).clip(50, 8000)
+    return {
+        f"agent 32k, {count:,}": (agent.astype(np.int32), 32768),
+        f"maths 16k, {count:,}": (maths.astype(np.int32), 16384),
+        f"groups 16k, {count:,}": (groups.astype(np.int32), 16384),
+    }
+
+
+def planners():
+    """The planners that take a numpy array of lengths."""
+    found = {"tokentape": lambda lengths, budget: plan(lengths, budget)[1]}
+    with contextlib.suppress(ImportError):
+        import lightbinpack
+
+        found["lightbinpack obfd"] = lambda lengths, budget: len(lightbinpack.obfd(lengths, budget))
+        found["lightbinpack obfdp"] = lambda lengths, budget: len(lightbinpack.obfdp(lengths, budget))
+    with contextlib.suppress(ImportError):
+        import seqpacker
+
+        for strategy in ("obfd", "ffd"):
+            found[f"seqpacker {strategy}"] = lambda lengths, budget, strategy=strategy: flat_bins(
+                seqpacker.Packer(strategy=strategy, capacity=budget).pack_flat(lengths)
+            )
+    return found
+
+
+def flat_bins(flat):
+    """The number of bins of seqpacker's flat form: indices and offsets."""
+    return len(flat[-1]) + 1
+
+
+def plan(lengths, budget):
+    return _core.plan_bins(lengths, token_budget=budget, ranks=1, max_segments=None, work=(1.0, 0.0))
+
+
+def bench_plan():
+    print("\nplan: milliseconds (bins over the lower bound)")
+    for count in (10_000, 100_000, 1_000_000):
+        for name, (lengths, budget) in distributions(count).items():
+            bound = -(-int(lengths.sum(dtype=np.int64)) // budget)
+            works = planners()
+            times = median(*[lambda w=w: w(lengths, budget) for w in works.values()], repeats=3)
+            cells = [
+                f"{peer} {1e3 * spent:.1f} ({work(lengths, budget) / bound:.4f}, {spent / times[0]:.1f}x)"
+                for (peer, work), spent in zip(works.items(), times, strict=True)
+            ]
+            print(f"  {name}: " + "; ".join(cells))
+
+
+def flat_columns(lengths):
+    total = int(lengths.sum())
+    generator = np.random.default_rng(1)
+    return {
+        "input_ids": generator.integers(0, 150_000, total, dtype=np.int32),
+        "sampled_mask": np.ones(total, np.uint8),
+        "loss_mask": np.ones(total, np.uint8),
+        "logprobs": -generator.random(total, dtype=np.float32),
+        "advantages": generator.standard_normal(total, dtype=np.float32),
+    }
+
+
+def batch_of(lengths, columns):
+    ends = np.cumsum(lengths)
+    rows = (
+        {("token_ids" if name == "input_ids" else name): values[end - length : end] for name, values in columns.items()}
+        for length, end in zip(lengths, ends, strict=True)
+    )
+    return tt.Batch.from_rows(rows, validate=False)
+
+
+def with_tokentape(batch):
+    """Plans, fills, and looks at every packed batch."""
+    for packed in tt.pack(batch, token_budget=BUDGET):
+        packed.input_ids  # noqa: B018  (what a trainer touches first)
+
+
+def filled_again(packing):
+    for packed in packing:
+        packed.input_ids  # noqa: B018
+
+
+def with_numpy(lengths, columns, bins):
+    """The same seven columns by slices of flat arrays, bin by bin; the plan is given."""
+    starts = np.concatenate([[0], np.cumsum(lengths)])
+    for rows in bins:
+        total = int(lengths[rows].sum())
+        out = {name: np.empty(total, values.dtype) for name, values in columns.items()}
+        positions, segments = np.empty(total, np.int32), np.empty(total, np.int32)
+        at = 0
+        for segment, row in enumerate(rows):
+            source, place = slice(starts[row], starts[row + 1]), slice(at, at + lengths[row])
+            for name, values in columns.items():
+                out[name][place] = values[source]
+            positions[place] = np.arange(lengths[row], dtype=np.int32)
+            segments[place] = segment
+            out["loss_mask"][at] = 0
+            at = place.stop
+
+
+def with_lists(lists, lengths, bins):
+    """Python lists that grow by extend, turned into arrays at the end: what trainers without a native packer do."""
+    for rows in bins:
+        out = {name: [] for name in lists}
+        positions, segments = [], []
+        for segment, row in enumerate(rows):
+            for name, values in lists.items():
+                out[name].extend(values[row])
+            positions.extend(range(lengths[row]))
+            segments.extend([segment] * lengths[row])
+        for values in (*out.values(), positions, segments):
+            np.array(values)
+
+
+def trl_packer(lengths, columns):
+    """TRL's best-fit packer on equal columns, or None."""
+    try:
+        from datasets import Dataset
+        from trl.data_utils import pack_dataset
+    except ImportError as error:
+        print(f"  (TRL skipped: {error})")
+        return None
+    offsets = pa.array(np.concatenate([[0], np.cumsum(lengths)]), pa.int32())
+    table = pa.table({name: pa.ListArray.from_arrays(offsets, pa.array(v)) for name, v in columns.items()})
+    return lambda: pack_dataset(Dataset(table), BUDGET, "bfd", {"batch_size": None, "load_from_cache_file": False})
+
+
+def bench_fill():
+    lengths = np.random.default_rng(0).lognormal(np.log(4000), 1.1, 1000).clip(200, 32768).astype(np.int32)
+    columns = flat_columns(lengths)
+    batch = batch_of(lengths, columns)
+    bin_of, count, _ = plan(lengths, BUDGET)
+    bins = [np.flatnonzero(bin_of == index) for index in range(count)]
+    packing = tt.pack(batch, token_budget=BUDGET)
+    filled_again(packing)
+    width = sum(values.dtype.itemsize for values in columns.values()) + 8
+    total = int(lengths.sum())
+    source = np.ones(total * width, np.uint8)
+    target = np.empty_like(source)
+    works = {
+        "fill, pooled buffers": lambda: filled_again(packing),
+        "pack + fill": lambda: with_tokentape(batch),
+        "memcpy of the output": lambda: np.copyto(target, source),
+        "numpy from flat arrays": lambda: with_numpy(lengths, columns, bins),
+    }
+    if trl := trl_packer(lengths, columns):
+        works["TRL pack_dataset (five columns)"] = trl
+    print(f"\nfill: {total:,} tokens into seven columns, {count} bins, {total * width / 1e6:.0f} MB")
+    times = dict(zip(works, median(*works.values()), strict=True))
+    starts = np.cumsum(lengths) - lengths
+    lists = {n: [v[s : s + k].tolist() for s, k in zip(starts, lengths, strict=True)] for n, v in columns.items()}
+    times["Python lists"] = median(lambda: with_lists(lists, lengths.tolist(), bins), repeats=1)[0]
+    for name, spent in times.items():
+        speed = total / spent / 1e6
+        print(f"  {name}: {1e3 * spent:.1f} ms, {speed:.0f} Mtok/s, {spent / times['fill, pooled buffers']:.2f}x")
+
+
+def bench_transport():
+    """A group of 16 rollouts of 8,192 tokens: Arrow IPC against the JSON of Atropos, from buffers and from lists."""
+    import json
+
+    lengths = np.full(16, 8192, np.int32)
+    columns = flat_columns(lengths)
+    batch = batch_of(lengths, columns)
+    group = [{name: values.tolist() for name, values in columns.items()}]
+    rows = [
+        {("token_ids" if n == "input_ids" else n): v[i * 8192 : (i + 1) * 8192].tolist() for n, v in columns.items()}
+        for i in range(16)
+    ]
+    works = {
+        "Arrow IPC, from buffers": lambda: _core.Table.from_stream(batch.core.to_stream()),
+        "Arrow IPC, from lists": lambda: _core.Table.from_stream(tt.Batch.from_rows(rows).core.to_stream()),
+        "JSON": lambda: json.loads(json.dumps(group)),
+    }
+    times = dict(zip(works, median(*works.values()), strict=True))
+    print("\ntransport: a group of 16 x 8,192 tokens, encoded and decoded")
+    for name, spent in times.items():
+        print(f"  {name}: {1e3 * spent:.2f} ms, JSON takes {times['JSON'] / spent:.0f}x")
+
+
+def main():
+    if _core.build_profile == "debug":
+        sys.exit("a debug build tells nothing about speed: run `maturin develop --release`")
+    bench_plan()
+    bench_fill()
+    bench_transport()
+
+
+if __name__ == "__main__":
+    main()
