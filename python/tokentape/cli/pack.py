@@ -1,0 +1,62 @@
+"""`tokentape pack`: how trajectories fill bins of a token budget, and the packed file."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import cast
+
+from tokentape import ArgumentError, Batch, pack
+from tokentape.batch.files import atomic, pyarrow
+from tokentape.cli.inputs import Subparsers
+
+__all__ = ["add_parser", "run"]
+
+EPILOG = """\
+examples:
+  tokentape pack run.tape --token-budget 32768                       the report alone
+  tokentape pack run.tape --token-budget 32768 --ranks 8 --out packed.arrow
+"""
+
+
+def add_parser(commands: Subparsers) -> argparse.ArgumentParser:
+    """The command's options."""
+    parser = commands.add_parser(
+        "pack",
+        help="how trajectories fill bins of a token budget; writes the packed file",
+        description="Plan the packing of a file, run folder or glob, print the report, and write the bins if asked to.",
+        epilog=EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("path", help="a .arrow or .parquet file, a folder NAME.tape, or a glob")
+    parser.add_argument("--token-budget", type=int, required=True, help="tokens of a bin, at most")
+    parser.add_argument("--ranks", type=int, default=1, help="workers that run at the same time")
+    parser.add_argument("--overlong", default="error", choices=("error", "drop", "truncate", "truncate_turn"))
+    parser.add_argument("--align", type=int, help="the length of a bin becomes a multiple of this")
+    parser.add_argument("--pad-token-id", type=int, help="the id of padding, needed with --align")
+    parser.add_argument("--out", help="the packed file to write, .arrow: one row a bin")
+    return cast("argparse.ArgumentParser", parser)
+
+
+def run(arguments: argparse.Namespace) -> None:
+    """Print the report and write the bins."""
+    target = Path(arguments.out) if arguments.out else None
+    if target and target.suffix != ".arrow":
+        raise ArgumentError(
+            f"packed bins are written as Arrow IPC: give --out a name that ends in .arrow, not {target}"
+        )
+    packing = pack(
+        Batch.read(arguments.path),
+        token_budget=arguments.token_budget,
+        ranks=arguments.ranks,
+        overlong=arguments.overlong,
+        align=arguments.align,
+        pad_token_id=arguments.pad_token_id,
+    )
+    print(packing.report)
+    if target:
+        with atomic(target) as temporary:
+            reader = pyarrow().RecordBatchReader.from_stream(packing)
+            with pyarrow("pyarrow.ipc").new_file(str(temporary), reader.schema) as file:
+                for bins in reader:
+                    file.write_batch(bins)
