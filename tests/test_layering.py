@@ -14,7 +14,7 @@ FLOORS = (
     {"_core", "tools"},
     {"loading"},
     {"chat", "batch", "template"},
-    {"policies", "feeds"},
+    {"policies", "feeds", "training"},
     {"envs"},
     {"view", "testing", "distributed"},
     {"demo"},

@@ -34,6 +34,7 @@ from tokentape.errors import (
     TokentapeError,
     TrajectoryError,
 )
+from tokentape.training import training_batch
 from tokentape.types import Completion, Policy, Sampling
 
 if TYPE_CHECKING:
@@ -87,6 +88,7 @@ __all__ = [
     "pack",
     "policies",
     "stream",
+    "training_batch",
     "view",
 ]
 

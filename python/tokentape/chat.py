@@ -6,15 +6,18 @@ the same class is raised (`RenderError.kind` names it).
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Self, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, Self, TypeAlias
+
+import numpy as np
 
 from tokentape import _core, loading
 from tokentape.errors import ArgumentError
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
 __all__ = ["Chat"]
 
@@ -146,6 +149,54 @@ class Chat(_core.Chat):
             TemplateError: The template does not compile.
         """
         return cls._make(loading.from_live(tokenizer), template, special_tokens, stop_tokens)
+
+    def training_sample(
+        self,
+        messages: Sequence[Mapping[str, Any]],
+        *,
+        turns: Literal["all", "last"] | Sequence[int] = "all",
+        roles: Sequence[str] = ("assistant",),
+        missing: Literal["error", "skip"] = "error",
+        control_tokens: Literal["all", "template"] = "template",
+        trusted_roles: Sequence[str] = ("assistant",),
+        tools: Any = None,
+        **options: Any,
+    ) -> dict[str, Any]:
+        """A conversation that was given, not sampled, as a row for supervised fine-tuning: `Batch.from_rows` takes it.
+
+        The text is cut where a policy begins and stops to sample, and loss lies on what it would have sampled: the same
+        ids and masks as in a rollout. Nothing of it was sampled, so `sampled_mask` is 0.
+
+        Args:
+            messages: The conversation.
+            turns: Which messages of the roles carry loss: all, the last, or messages by index.
+            roles: Of assistant messages counts what a policy would have sampled, of others the text of their fields.
+            missing: What to do about an assistant message of which that cannot be told.
+            control_tokens: As in `render`: `"template"` lets no text of users and tools become a control token.
+            trusted_roles: Roles whose text may hold real control tokens, such as reasoning marks.
+            tools: The tools that the template sees.
+            **options: Further arguments of `render`.
+
+        Raises:
+            RenderError: The conversation cannot be rendered.
+            ArgumentError: It cannot be told what a policy would have sampled of a chosen message.
+        """
+        rendered = self.render(
+            messages,
+            tools=tools,
+            control_tokens=control_tokens,
+            trusted_roles=trusted_roles,
+            seams="rollout",
+            **options,
+        )
+        loss_mask = rendered.loss_mask(turns=turns, roles=roles, missing=missing)
+        return {
+            "token_ids": rendered.token_ids,
+            "loss_mask": loss_mask.astype(np.uint8),
+            "message_index": rendered.message_index,
+            "messages": json.dumps(messages, ensure_ascii=False),
+            "tools": json.dumps(tools, ensure_ascii=False),
+        }
 
     def __reduce__(self) -> tuple[Any, tuple[Any, ...]]:
         """Pickles the content of the files, not their paths."""

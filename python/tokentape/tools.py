@@ -77,7 +77,11 @@ def function_schema(function: Callable[..., Any]) -> Schema:
         if argument not in descriptions:
             _refuse("DocstringParsingException", f"the docstring of the tool {name} does not describe {argument!r}")
         _describe(schema, descriptions[argument])
-    found: Schema = {"name": name, "description": _SECTIONS.split(text, maxsplit=1)[0].strip(), "parameters": parameters}
+    found: Schema = {
+        "name": name,
+        "description": _SECTIONS.split(text, maxsplit=1)[0].strip(),
+        "parameters": parameters,
+    }
     if returned is not None:
         if (described := _return_description(text)) is not None:
             returned["description"] = described
@@ -156,7 +160,9 @@ def _plain_schema(hint: Any) -> Schema:
 
 def _values_schema(values: list[Any], hint: str) -> Schema:
     if not values or any(type(value) not in _SCALARS for value in values):
-        _refuse("TypeHintParsingException", f"{hint} holds other values than texts, numbers, booleans and None, or none")
+        _refuse(
+            "TypeHintParsingException", f"{hint} holds other values than texts, numbers, booleans and None, or none"
+        )
     names = list(dict.fromkeys(_SCALARS[type(value)] for value in values))
     return {"type": names[0] if len(names) == 1 else names, "enum": values}
 
