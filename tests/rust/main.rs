@@ -6,5 +6,6 @@ mod corpus;
 mod layering;
 mod masks;
 mod template_authors;
+mod template_files;
 mod template_goldens;
 mod template_probes;

@@ -22,7 +22,7 @@ fn every_author_agrees() {
         let options = RenderOptions { add_generation_prompt: prompt, ..options.clone() };
         let rendered = templates.get(&folder, template).clone().and_then(|t| t.render(conversation, &options));
         let shown = rendered.as_ref().map_or_else(|error| vec![(0, error.to_string())], runs);
-        let expected = expected(&record);
+        let expected = expected(&record, "runs");
         if shown != expected {
             let at = shown.iter().zip(&expected).take_while(|(a, b)| a == b).count();
             wrong.push(format!("{template} {id}: run {at}: {:?}, expected {:?}", shown.get(at), expected.get(at)));
@@ -33,16 +33,16 @@ fn every_author_agrees() {
     assert!(count > 0 && wrong.is_empty(), "{}", summary(&wrong));
 }
 
-fn expected(record: &Data) -> Vec<(usize, String)> {
+pub(crate) fn expected(record: &Data, name: &str) -> Vec<(usize, String)> {
     let run = |run: &Data| match run.as_items() {
         Some([Data::Int(count), Data::Text(author)]) => (*count as usize, author.to_string()),
         _ => (0, "?".to_owned()),
     };
-    record.get("runs").and_then(Data::as_items).unwrap_or_default().iter().map(run).collect()
+    record.get(name).and_then(Data::as_items).unwrap_or_default().iter().map(run).collect()
 }
 
 /// The spans of a rendering in characters; they partition the text.
-fn runs(rendered: &RenderedText) -> Vec<(usize, String)> {
+pub(crate) fn runs(rendered: &RenderedText) -> Vec<(usize, String)> {
     let mut end = 0;
     let runs = rendered.spans.iter().map(|span| {
         assert_eq!(span.start, end, "spans leave no gap");

@@ -64,7 +64,7 @@ fn difference(record: &Data, result: &tokentape::Result<RenderedText>) -> Option
     }
 }
 
-fn spans_of(spans: &Data) -> Vec<(usize, usize)> {
+pub(crate) fn spans_of(spans: &Data) -> Vec<(usize, usize)> {
     let number = |value: Option<&Data>| match value {
         Some(Data::Int(number)) => *number as usize,
         _ => usize::MAX,
@@ -74,7 +74,7 @@ fn spans_of(spans: &Data) -> Vec<(usize, usize)> {
 }
 
 /// A byte range in characters; a place past the end counts its characters beyond it.
-fn characters(text: &str, span: &Range<u32>) -> (usize, usize) {
+pub(crate) fn characters(text: &str, span: &Range<u32>) -> (usize, usize) {
     let place = |at: u32| {
         let inside = (at as usize).min(text.len());
         text[..inside].chars().count() + at as usize - inside

@@ -1,0 +1,127 @@
+"""Render chats from Python objects: tokentape against transformers and minijinja, in one process.
+
+    python benches/bench_render.py [CORPUS]
+
+Every timed call gets fresh message objects with fresh text; templates are compiled once and warm. A figure is the median
+over the corpus's templates and conversations that both engines render, of the ratio of the best of the repeats; the
+engines take turns. On shared cores only ratios mean anything.
+"""
+
+from __future__ import annotations
+
+import copy
+import json
+import os
+import random
+import statistics
+import sys
+import time
+import warnings
+from pathlib import Path
+from typing import Any
+
+import tokentape as tt
+from tokentape import _core
+
+REPEATS = 7
+CASES = 400
+SPECIAL_TOKENS = {"bos_token": "<s>", "eos_token": "</s>"}
+
+
+def fresh(messages: list[dict[str, Any]], salt: int) -> list[dict[str, Any]]:
+    """The same messages as new objects with text the process has not seen."""
+    copied = copy.deepcopy(messages)
+    for message in copied:
+        if isinstance(message.get("content"), str):
+            message["content"] = f"{message['content']} {salt}"
+    return copied
+
+
+def best(call: Any, inputs: list[Any]) -> float:
+    times = []
+    for item in inputs:
+        start = time.perf_counter()
+        call(item)
+        times.append(time.perf_counter() - start)
+    return min(times)
+
+
+def minijinja_environment(source: str) -> Any:
+    import minijinja
+
+    environment = minijinja.Environment(trim_blocks=True, lstrip_blocks=True, pycompat=True)
+    environment.add_template("t", source)
+    environment.add_global("raise_exception", lambda message: (_ for _ in ()).throw(RuntimeError(message)))
+    environment.add_global("strftime_now", lambda format: "")
+    return environment
+
+
+def measure(corpus: Path) -> dict[str, list[float]]:
+    import transformers.utils.chat_template_utils as reference
+
+    try:
+        import minijinja  # noqa: F401
+    except ImportError:
+        minijinja_present = False
+    else:
+        minijinja_present = True
+    conversations = json.loads((corpus / "conversations.json").read_text())
+    names = sorted(path.name for path in (corpus / "templates").glob("*.jinja"))
+    generator = random.Random(0)
+    ratios: dict[str, list[float]] = {"transformers": [], "minijinja": [], "microseconds": []}
+    for _ in range(CASES):
+        name, case = generator.choice(names), generator.choice(conversations)
+        if case["continue_final_message"]:
+            continue
+        with (corpus / "templates" / name).open(newline="") as file:
+            source = file.read()
+        arguments = {name: value for name, value in case["kwargs"].items() if name != "__no_special__"}
+        options = {**SPECIAL_TOKENS, **arguments}
+        try:
+            template = tt.ChatTemplate(source, special_tokens=SPECIAL_TOKENS)
+
+            def ours(messages: Any) -> str:
+                return template.render(messages, tools=case["tools"], documents=case["documents"], **arguments).text
+
+            def theirs(messages: Any) -> str:
+                return reference.render_jinja_template(
+                    [messages], case["tools"], case["documents"], source, **options
+                )[0][0]
+
+            if ours(fresh(case["messages"], 0)) != theirs(fresh(case["messages"], 0)):
+                continue
+        except Exception:
+            continue
+        inputs = [[fresh(case["messages"], round * REPEATS + i + 1) for i in range(REPEATS)] for round in range(3)]
+        mine, other = best(ours, inputs[0]), best(theirs, inputs[1])
+        ratios["transformers"].append(other / mine)
+        ratios["microseconds"].append(mine * 1e6)
+        if minijinja_present:
+            try:
+                environment = minijinja_environment(source)
+                given = {"tools": case["tools"], "documents": case["documents"], "add_generation_prompt": False, **options}
+                call = lambda messages: environment.render_template("t", messages=messages, **given)  # noqa: E731
+                call(fresh(case["messages"], 0))
+                ratios["minijinja"].append(best(call, inputs[2]) / mine)
+            except Exception:
+                continue
+    return ratios
+
+
+def main() -> None:
+    if _core.build_profile == "debug":
+        sys.exit("a debug build measures nothing: build with --release")
+    warnings.simplefilter("ignore")
+    default = Path(__file__).parents[2] / "shared" / "corpus"
+    corpus = Path(sys.argv[1] if sys.argv[1:] else os.environ.get("TOKENTAPE_CORPUS", default))
+    ratios = measure(corpus)
+    for peer in ("transformers", "minijinja"):
+        values = sorted(ratios[peer])
+        if values:
+            tenth, median, ninetieth = (values[int(len(values) * q)] for q in (0.1, 0.5, 0.9))
+            print(f"{peer}: {median:.1f}x (10 %: {tenth:.1f}x, 90 %: {ninetieth:.1f}x, {len(values)} cases)")
+    print(f"tokentape: median {statistics.median(ratios['microseconds']):.1f} us a call")
+
+
+if __name__ == "__main__":
+    main()
