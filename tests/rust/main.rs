@@ -5,6 +5,7 @@
 mod corpus;
 mod layering;
 mod masks;
+mod pack;
 mod template_authors;
 mod template_files;
 mod template_goldens;
