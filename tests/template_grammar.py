@@ -151,7 +151,7 @@ class Grammar:
 
     def any(self) -> str:
         choices = [self.text, self.number, self.collection, lambda: self.pick("n", "y", "none", "true", "zz", "m.zz", "false")]
-        choices.append(lambda: f"({self.collection()})|{self.call(TO_ANY, 'filter').replace('random', 'first')}")
+        choices.append(lambda: f"({self.collection()})|{self.call(TO_ANY, 'filter').replace('random', 'first').replace('items', 'items|list')}")
         choices.append(lambda: f"m.{self.note('method get')[7:]}({self.text()}, {self.pick(1, self.quoted('d'))})")
         return self.random.choices(choices, [5, 4, 3, 2, 2, 1])[0]()
 

@@ -31,11 +31,11 @@ pub(super) fn messages(object: &Bound<'_, PyAny>) -> PyResult<Vec<Data>> {
         let Some(items) = parsed.as_items() else { return Err(no_messages(object.py(), parsed.type_name())) };
         return Ok(items.to_vec());
     }
-    let object = object.getattr_opt(intern!(object.py(), "messages"))?.unwrap_or_else(|| object.clone());
     let mut converter = Converter::default();
     if let Ok(list) = object.cast_exact::<PyList>() {
         return list.iter().enumerate().map(|(index, message)| converter.message(index, &message)).collect();
     }
+    let object = object.getattr_opt(intern!(object.py(), "messages"))?.unwrap_or_else(|| object.clone());
     let items = object.try_iter().map_err(|_| no_messages(object.py(), &type_name(&object)))?;
     items.enumerate().map(|(index, message)| converter.message(index, &message?)).collect()
 }

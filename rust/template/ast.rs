@@ -1,6 +1,7 @@
 //! The tree of a template. The parser makes it, the resolver gives every name its slot, the renderer walks it.
 
 use super::filters::Filter;
+use super::methods::Method;
 use super::tests::Test;
 
 /// A variable: its name, and where its value is kept once the resolver has been over the tree.
@@ -104,6 +105,10 @@ pub(super) struct Condition {
 pub(super) struct Attribute {
     pub(super) object: Expr,
     pub(super) name: Box<str>,
+    /// Whether the name means nothing but a key on a dict: no method, nothing that the sandbox hides.
+    pub(super) only_key: bool,
+    /// The method of this name that texts have.
+    pub(super) on_text: Option<Method>,
 }
 
 /// The arguments of a call, filter or test.

@@ -22,7 +22,11 @@ impl<'a> Renderer<'a> {
     fn call_unplaced(&mut self, node: &'a Call) -> Result<Value<'a>> {
         if let Expr::Attribute(attribute) = &node.callee {
             let object = self.evaluate(&attribute.object)?;
-            if let Some(method) = access::callable_method(&object, &attribute.name) {
+            let method = match object {
+                Value::Text(_) => attribute.on_text,
+                _ => access::callable_method(&object, &attribute.name),
+            };
+            if let Some(method) = method {
                 let args = self.evaluate_arguments(&node.arguments)?;
                 return methods::call(self, &object, method, args);
             }

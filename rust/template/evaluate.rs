@@ -38,6 +38,10 @@ impl<'a> Renderer<'a> {
                 left if left.is_true() => left,
                 _ => self.evaluate(&pair.1)?,
             },
+            Expr::Binary(BinaryOp::Add, _) => {
+                let pieces = self.added(expr)?;
+                self.joined(pieces)?
+            }
             Expr::Binary(operator, pair) => {
                 let left = self.evaluate(&pair.0)?;
                 let right = self.evaluate(&pair.1)?;
@@ -91,6 +95,10 @@ impl<'a> Renderer<'a> {
 
     fn attribute(&mut self, node: &'a Attribute) -> Result<Value<'a>> {
         let object = self.evaluate(&node.object)?;
+        if let (Value::Dict(map), true) = (&object, node.only_key) {
+            let missing = || Value::Undefined(Undefined::Literal { of: "dict", name: &node.name });
+            return Ok(map.get_text(&node.name).unwrap_or_else(missing));
+        }
         self.attribute_of(&object, &node.name)
     }
 
@@ -234,6 +242,35 @@ impl<'a> Renderer<'a> {
             }
             _ => Err(unsupported(operator, left, right)),
         }
+    }
+
+    /// The operands of a chain of `+`: texts that are only to be put together stay apart, all else is added up.
+    pub(super) fn added(&mut self, expr: &'a Expr) -> Result<Vec<Value<'a>>> {
+        let Expr::Binary(BinaryOp::Add, pair) = expr else { return Ok(vec![self.evaluate(expr)?]) };
+        let mut pieces = self.added(&pair.0)?;
+        let right = self.evaluate(&pair.1)?;
+        let plain = |value: &Value<'_>| matches!(value, Value::Text(text) if !text.is_safe());
+        if plain(&right) && pieces.last().is_some_and(plain) {
+            pieces.push(right);
+            return Ok(pieces);
+        }
+        let left = self.joined(pieces)?;
+        Ok(vec![self.binary(BinaryOp::Add, &left, &right)?])
+    }
+
+    /// One value of what [`Self::added`] gives.
+    fn joined(&mut self, mut pieces: Vec<Value<'a>>) -> Result<Value<'a>> {
+        if pieces.len() == 1
+            && let Some(only) = pieces.pop()
+        {
+            return Ok(only);
+        }
+        let texts = || pieces.iter().filter_map(Value::as_text);
+        let length = texts().map(Text::len).sum();
+        self.check_size(length)?;
+        let mut writer = Writer::with_capacity(length);
+        texts().for_each(|text| writer.push_text(text));
+        Ok(Value::Text(writer.finish()))
     }
 
     fn add_texts(&mut self, left: &Text<'a>, right: &Text<'a>) -> Result<Value<'a>> {

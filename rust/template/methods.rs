@@ -30,10 +30,16 @@ impl PartialEq for Method {
     }
 }
 
+/// The method `name` of texts.
+pub(super) fn find_text(name: &str) -> Option<Method> {
+    let (name, call) = cut::find(name).or_else(|| case::find(name)).or_else(|| search::find(name))?;
+    Some(Method { name, call })
+}
+
 /// The method `name` of an object.
 pub(super) fn find(object: &Value<'_>, name: &str) -> Option<Method> {
     let (name, call): (&'static str, Call) = match object {
-        Value::Text(_) => cut::find(name).or_else(|| case::find(name)).or_else(|| search::find(name))?,
+        Value::Text(_) => return find_text(name),
         Value::Dict(_) => containers::find_dict(name)?,
         Value::List(_) | Value::Tuple(_) | Value::Group(_) => containers::find_list(object, name)?,
         Value::Range(_) => containers::find_range(name)?,

@@ -6,7 +6,7 @@
 use std::ops::Range;
 use std::rc::Rc;
 
-use super::ast::{Block, Expr, Load, Part, Scope, Slot, Stmt, Target, Tree};
+use super::ast::{BinaryOp, Block, Expr, Load, Part, Scope, Slot, Stmt, Target, Tree};
 use super::dump::{to_text, write_text};
 use super::escape::escaped;
 use super::failure::{limit_error, raise, type_error, value_error};
@@ -251,13 +251,21 @@ impl<'a> Renderer<'a> {
                     self.out.push(text, mark);
                 }
                 Part::Expr(expr, line) => {
-                    let written = self.evaluate(expr).or_else(|error| constant_slice(expr, error));
-                    let written = written.and_then(|value| self.write_value(&value));
-                    at_line(*line, written)?;
+                    at_line(*line, self.write_expr(expr))?;
                 }
             }
         }
         self.check_size(self.out.len())
+    }
+
+    /// Writes an expression; the texts of a sum are written one by one.
+    fn write_expr(&mut self, expr: &'a Expr) -> Result<()> {
+        if let Expr::Binary(BinaryOp::Add, _) = expr {
+            let pieces = self.added(expr)?;
+            return pieces.iter().try_for_each(|piece| self.write_value(piece));
+        }
+        let value = self.evaluate(expr).or_else(|error| constant_slice(expr, error))?;
+        self.write_value(&value)
     }
 
     /// The author of a byte as it is written.

@@ -5,6 +5,7 @@ use super::super::ast::{
     Variable,
 };
 use super::super::lexer::Token;
+use super::super::methods;
 use super::super::number::integer_from_literal;
 use super::{Parsed, Parser};
 
@@ -319,7 +320,7 @@ impl Parser<'_> {
     fn attribute(&mut self, object: Expr) -> Parsed<Expr> {
         self.advance();
         let expr = match self.peek() {
-            Token::Name(name) => Expr::Attribute(Box::new(Attribute { object, name: name.clone() })),
+            Token::Name(name) => Expr::Attribute(Box::new(new_attribute(object, name))),
             Token::Integer(digits) => Expr::Item(Box::new((object, Expr::Const(integer_from_literal(digits))))),
             _ => return self.expected("a name or a number"),
         };
@@ -466,6 +467,11 @@ impl Parser<'_> {
         }
         Ok(arguments)
     }
+}
+
+fn new_attribute(object: Expr, name: &str) -> Attribute {
+    let only_key = !methods::is_dict_attribute(name) && !name.starts_with("__");
+    Attribute { object, name: name.into(), only_key, on_text: methods::find_text(name) }
 }
 
 fn is_reserved(name: &str) -> bool {
