@@ -175,3 +175,47 @@ def test_shared_tokens_carry_loss_in_the_first_row_with_the_mean_advantage():
 
 def rows(group):
     return tt.Batch.from_groups([group]).to_pyarrow().to_pylist()
+
+
+def test_the_gradient_of_shared_tokens_is_the_mean_of_their_rollouts():
+    # A bigram policy: the gradient of the batch is that of the logprobs, each times the mean advantage of its rollouts.
+    first = tt.Trajectory.from_prompt([0])
+    first.act([1, 2])
+    first.append([3])
+    branches = [first, first.fork(), first.fork()]
+    for trajectory, token, reward in zip(branches, (4, 1, 2), (1.0, 0.0, 0.5), strict=True):
+        trajectory.act([token])
+        trajectory.reward = reward
+    alone = tt.Trajectory.from_prompt([0])
+    alone.act([4])
+    alone.reward = 3.0
+    group = tt.Group([*branches, alone]).with_advantages("dr_grpo")
+    logits = np.random.default_rng(0).normal(size=(5, 5))
+
+    def logprob(table, before, token):
+        return table[before, token] - np.log(np.exp(table[before]).sum())
+
+    def objective(table):
+        total = 0.0
+        for row in rows(group):
+            ids = row["token_ids"]
+            for place in np.flatnonzero(row["loss_mask"]):
+                total += row["advantages"][place] * logprob(table, ids[place - 1], ids[place])
+        return total
+
+    def credited(table):
+        *own, other = group.advantages
+        total = np.mean(own) * (logprob(table, 0, 1) + logprob(table, 1, 2)) + other * logprob(table, 0, 4)
+        pairs = zip(own, (4, 1, 2), strict=True)
+        return total + sum(advantage * logprob(table, 3, token) for advantage, token in pairs)
+
+    assert gradient(objective, logits) == pytest.approx(gradient(credited, logits), abs=1e-6)
+
+
+def gradient(function, table, step=1e-5):
+    found = np.zeros_like(table)
+    for place in np.ndindex(table.shape):
+        shift = np.zeros_like(table)
+        shift[place] = step
+        found[place] = (function(table + shift) - function(table - shift)) / (2 * step)
+    return found

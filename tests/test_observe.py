@@ -222,6 +222,17 @@ completions = st.lists(st.integers(0, len(MARKERS) + 255), min_size=1, max_size=
 @settings(max_examples=150, deadline=None)
 @given(st.data(), operations)
 def test_sampled_ids_survive_every_later_operation(data, steps):
+    survive(data, steps)
+
+
+@pytest.mark.long
+@settings(max_examples=100_000, deadline=None)
+@given(st.data(), operations)
+def test_sampled_ids_survive_every_later_operation_at_length(data, steps):
+    survive(data, steps)
+
+
+def survive(data, steps):
     trajectory, sampled = CHAT.start(USER), []
     for step in steps:
         if trajectory.stage == "prompted":
