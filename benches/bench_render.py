@@ -84,9 +84,9 @@ def measure(corpus: Path) -> dict[str, list[float]]:
                 return template.render(messages, tools=case["tools"], documents=case["documents"], **arguments).text
 
             def theirs(messages: Any) -> str:
-                return reference.render_jinja_template(
-                    [messages], case["tools"], case["documents"], source, **options
-                )[0][0]
+                return reference.render_jinja_template([messages], case["tools"], case["documents"], source, **options)[
+                    0
+                ][0]
 
             if ours(fresh(case["messages"], 0)) != theirs(fresh(case["messages"], 0)):
                 continue
@@ -99,7 +99,12 @@ def measure(corpus: Path) -> dict[str, list[float]]:
         if minijinja_present:
             try:
                 environment = minijinja_environment(source)
-                given = {"tools": case["tools"], "documents": case["documents"], "add_generation_prompt": False, **options}
+                given = {
+                    "tools": case["tools"],
+                    "documents": case["documents"],
+                    "add_generation_prompt": False,
+                    **options,
+                }
                 call = lambda messages: environment.render_template("t", messages=messages, **given)  # noqa: E731
                 call(fresh(case["messages"], 0))
                 ratios["minijinja"].append(best(call, inputs[2]) / mine)

@@ -112,6 +112,16 @@ def test_a_stop_that_was_appended_by_hand_is_not_doubled():
     assert trajectory.sampled_mask.sum() == 2
 
 
+def test_a_tail_that_begins_at_no_added_token_is_a_seam():
+    plain = chat_of("{% for m in messages %}### {{ m.role }}: {{ m.content }}\n\n{% endfor %}### assistant: ")
+    trajectory = played(plain, "Yo")
+    before = len(trajectory)
+    trajectory = trajectory.observe(MORE)
+    assert trajectory.seams == [before]
+    assert trajectory.provenance["seams"] == [before]
+    assert played(CHAT, "Yo").observe(MORE).seams == []
+
+
 def test_open_reasoning_is_flagged_and_not_closed():
     chat = chat_of(OPENING)
     trajectory = played(chat, "hm")

@@ -710,6 +710,13 @@ class Trajectory:
         """The message each token belongs to, -1 for none."""
 
     @property
+    def seams(self) -> list[int]:
+        """The tokens at which an observation begins that is no added-token boundary.
+
+        Encoded together with what stands before them, they might be others; what was recorded is what the policy saw.
+        """
+
+    @property
     def turns(self) -> list[Turn]:
         """The generations, in order."""
 

@@ -83,6 +83,7 @@ impl PyTrajectory {
     }
 
     #[pyo3(signature = (token_ids, logprobs=None, *, finish_reason="stop", policy_version=None, message=None, continues=false, logprob_kind=None))]
+    #[expect(clippy::too_many_arguments, reason = "the arguments of the Python method")]
     fn act(
         slf: &Bound<'_, Self>,
         token_ids: &Bound<'_, PyAny>,
@@ -239,6 +240,11 @@ impl PyTrajectory {
     #[getter]
     fn message_index<'py>(&self, py: Python<'py>) -> Bound<'py, PyArray1<i32>> {
         frozen(py, self.snapshot().columns().message_index())
+    }
+
+    #[getter]
+    fn seams(&self) -> Vec<u32> {
+        self.snapshot().seams().to_vec()
     }
 
     #[getter]

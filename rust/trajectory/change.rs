@@ -50,6 +50,7 @@ impl Trajectory {
         self.stage = self.stage_after_cut(length as u32);
         self.columns.truncate(length);
         self.turns.retain(|turn| turn.start < length as u32);
+        self.seams.retain(|seam| *seam < length as u32);
         if let Some(last) = self.turns.last_mut() {
             last.end = last.end.min(length as u32);
         } else {

@@ -75,6 +75,8 @@ pub struct Trajectory {
     vocabulary: Option<usize>,
     logprobs: Logprobs,
     dialogue: Option<Dialogue>,
+    /// Where a tail begins that is no added-token boundary.
+    seams: Vec<u32>,
 }
 
 impl Trajectory {
@@ -106,6 +108,7 @@ impl Trajectory {
             vocabulary,
             logprobs: Logprobs::Undecided,
             dialogue: None,
+            seams: Vec::new(),
         }
     }
 
@@ -149,6 +152,12 @@ impl Trajectory {
         &self.metrics
     }
 
+    /// The tokens at which an observation begins that is no added-token boundary: encoded together with what stands
+    /// before them, they might be others.
+    pub fn seams(&self) -> &[u32] {
+        &self.seams
+    }
+
     /// How many tokens there are.
     pub fn len(&self) -> usize {
         self.columns.len()
@@ -184,6 +193,9 @@ impl Trajectory {
             dialogue.provenance(&mut provenance)?;
         }
         provenance.insert("library_version".into(), env!("CARGO_PKG_VERSION").into());
+        if !self.seams.is_empty() {
+            provenance.insert("seams".into(), self.seams.clone().into());
+        }
         if let Some(kind) = self.logprob_kind() {
             provenance.insert("logprob_kind".into(), kind.into());
         }

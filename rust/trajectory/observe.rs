@@ -76,6 +76,9 @@ impl Trajectory {
         let stage = if last { Stage::Finished } else { Stage::Prompted };
         match content {
             Content::Tail(tail) => {
+                if tail.seam {
+                    self.seams.push(self.len() as u32);
+                }
                 self.columns.observe(&tail.token_ids, tail.messages);
                 self.enter(stage, conversation);
                 None
@@ -139,7 +142,9 @@ impl Trajectory {
         let fork = Fork { parent_id: self.identity.id.to_string(), at: at as i32, kind: kind.into() };
         let mut turns = self.turns.clone();
         turns.retain(|turn| turn.end as usize <= at);
+        let seams = self.seams.iter().copied().filter(|seam| (*seam as usize) < at).collect();
         Self {
+            seams,
             identity,
             fork: Some(fork),
             parent: Some(Arc::new(self.clone())),

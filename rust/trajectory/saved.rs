@@ -75,6 +75,7 @@ impl Trajectory {
             "notes": self.notes,
             "vocabulary": self.vocabulary,
             "logprobs": logprobs,
+            "seams": self.seams,
             "dialogue": self.dialogue.as_ref().map(dialogue),
         })
     }
@@ -168,6 +169,7 @@ fn restored(
         recorded => Logprobs::Recorded(text(&recorded[0])),
     };
     trajectory.dialogue = dialogue;
+    trajectory.seams = list(&structure["seams"], number)?;
     Some(trajectory)
 }
 

@@ -10,3 +10,4 @@ mod template_authors;
 mod template_files;
 mod template_goldens;
 mod template_probes;
+mod trajectory_state;
