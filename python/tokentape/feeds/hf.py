@@ -29,8 +29,7 @@ def to_hf_flattening(packed: PackedBatch, *, device: Any = None) -> dict[str, An
         `cu_seq_lens_k` (int32); `max_length_q`, `max_length_k` (int). No attention mask.
 
     Example:
-        >>> import pytest, tokentape as tt
-        >>> _ = pytest.importorskip("torch")
+        >>> import tokentape as tt
         >>> batch = tt.Batch.from_rows([{"token_ids": [7, 8, 9], "sampled_mask": [0, 1, 1]}])
         >>> to_hf_flattening(next(iter(tt.pack(batch, token_budget=8))))["labels"].tolist()
         [[-100, 8, 9]]

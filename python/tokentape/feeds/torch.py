@@ -59,8 +59,7 @@ def to_torch(
         them, and `max_seqlen` (int).
 
     Example:
-        >>> import pytest, tokentape as tt
-        >>> _ = pytest.importorskip("torch")
+        >>> import tokentape as tt
         >>> batch = tt.Batch.from_rows([{"token_ids": [7, 8, 9], "sampled_mask": [0, 1, 1]}])
         >>> tensors = to_torch(next(iter(tt.pack(batch, token_budget=8))), with_labels=True)
         >>> tensors["labels"].tolist(), tensors["max_seqlen"]
@@ -136,8 +135,7 @@ class PackedDataset:
     once, and each makes the same plan. Pass it to `DataLoader(dataset, batch_size=None, num_workers=n)`.
 
     Example:
-        >>> import pytest, tempfile, tokentape as tt
-        >>> torch = pytest.importorskip("torch")
+        >>> import tempfile, torch, tokentape as tt
         >>> path = tempfile.mkdtemp() + "/a.arrow"
         >>> tt.Batch.from_rows([{"token_ids": [1, 2, 3], "sampled_mask": [1, 1, 1]}] * 4).write(path)
         >>> loader = torch.utils.data.DataLoader(PackedDataset(path, token_budget=6), batch_size=None)
