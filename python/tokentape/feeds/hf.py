@@ -25,8 +25,8 @@ def to_hf_flattening(packed: PackedBatch, *, device: Any = None) -> dict[str, An
         device: Where the tensors go; None leaves them on the CPU.
 
     Returns:
-        `input_ids`, `labels`, `position_ids` (int64), `seq_idx` (int32), each of shape (1, tokens); `cu_seq_lens_q`,
-        `cu_seq_lens_k` (int32); `max_length_q`, `max_length_k` (int). No attention mask.
+        Tensors of torch: `input_ids`, `labels`, `position_ids` (int64) and `seq_idx` (int32) of shape (1, tokens),
+        `cu_seq_lens_q`, `cu_seq_lens_k` (int32); and `max_length_q`, `max_length_k` (int). No attention mask.
 
     Example:
         >>> import tokentape as tt
