@@ -19,62 +19,81 @@ use super::value::{List, Map, Undefined, Value};
 use crate::Result;
 
 impl<'a> Renderer<'a> {
-    /// The value of an expression.
+    /// The value of an expression. Each kind returns its result as it is: taking it apart to pass it on costs more than
+    /// computing most of them.
     pub(super) fn evaluate(&mut self, expr: &'a Expr) -> Result<Value<'a>> {
-        Ok(match expr {
-            Expr::Const(constant) => Value::from_const(constant),
-            Expr::Name(variable) => self.load(variable),
-            Expr::Tuple(items) => Value::tuple(self.evaluate_all(items)?),
-            Expr::List(items) => Value::list(self.evaluate_all(items)?),
-            Expr::Dict(entries) => self.evaluate_dict(entries)?,
-            Expr::Not(inner) => Value::Bool(!self.evaluate(inner)?.is_true()),
-            Expr::Neg(inner) => number::negative(number_of(&self.evaluate(inner)?, "unary -")?),
-            Expr::Pos(inner) => number::value(number_of(&self.evaluate(inner)?, "unary +")?),
-            Expr::And(pair) => match self.evaluate(&pair.0)? {
-                left if left.is_true() => self.evaluate(&pair.1)?,
-                left => left,
-            },
-            Expr::Or(pair) => match self.evaluate(&pair.0)? {
-                left if left.is_true() => left,
-                _ => self.evaluate(&pair.1)?,
-            },
-            Expr::Binary(BinaryOp::Add, _) => {
-                let pieces = self.added(expr)?;
-                self.joined(pieces)?
-            }
-            Expr::Binary(operator, pair) => {
-                let left = self.evaluate(&pair.0)?;
-                let right = self.evaluate(&pair.1)?;
-                self.binary(*operator, &left, &right)?
-            }
-            Expr::Concat(items) => self.concatenate(items)?,
-            Expr::Compare(node) => self.compare(&node.first, &node.rest)?,
-            Expr::Condition(node) => self.condition(node)?,
-            Expr::Attribute(node) => self.attribute(node)?,
-            Expr::Item(pair) => {
-                let object = self.evaluate(&pair.0)?;
-                let key = self.evaluate(&pair.1)?;
-                match &key {
-                    // A slice is Python's own, without the rules of the sandbox.
-                    Value::Slice(_) => access::slice(&object, &key)?,
-                    key => self.item(&object, key)?,
-                }
-            }
-            Expr::Slice(bounds) => {
-                let [from, to, step] = &**bounds;
-                let bounds = [self.bound(from.as_ref())?, self.bound(to.as_ref())?, self.bound(step.as_ref())?];
-                Value::Slice(Rc::new(bounds))
-            }
-            Expr::Call(node) => self.call(node)?,
-            Expr::Filter(node) => {
-                let input = match &node.input {
-                    Some(input) => self.evaluate(input)?,
-                    None => return Err(type_error("a filter without a value")),
-                };
-                self.filter(node, input)?
-            }
-            Expr::Test(node) => Value::Bool(self.test(node)?),
-        })
+        match expr {
+            Expr::Const(constant) => Ok(Value::from_const(constant)),
+            Expr::Name(variable) => Ok(self.load(variable)),
+            Expr::Attribute(node) => self.attribute(node),
+            Expr::Compare(node) => self.compare(&node.first, &node.rest),
+            Expr::Not(inner) => self.not(inner),
+            Expr::And(pair) => self.either(pair, false),
+            Expr::Or(pair) => self.either(pair, true),
+            Expr::Test(node) => self.test(node).map(Value::Bool),
+            Expr::Call(node) => self.call(node),
+            Expr::Filter(node) => self.evaluate_filter(node),
+            Expr::Item(pair) => self.evaluate_item(pair),
+            Expr::Binary(operator, pair) => self.evaluate_binary(*operator, pair, expr),
+            Expr::Condition(node) => self.condition(node),
+            Expr::Concat(items) => self.concatenate(items),
+            Expr::Tuple(items) => self.evaluate_all(items).map(Value::tuple),
+            Expr::List(items) => self.evaluate_all(items).map(Value::list),
+            Expr::Dict(entries) => self.evaluate_dict(entries),
+            Expr::Neg(inner) => self.sign(inner, "unary -"),
+            Expr::Pos(inner) => self.sign(inner, "unary +"),
+            Expr::Slice(bounds) => self.evaluate_slice(bounds),
+        }
+    }
+
+    fn not(&mut self, inner: &'a Expr) -> Result<Value<'a>> {
+        Ok(Value::Bool(!self.evaluate(inner)?.is_true()))
+    }
+
+    /// The left value where its truth decides, else the right one.
+    fn either(&mut self, pair: &'a (Expr, Expr), deciding: bool) -> Result<Value<'a>> {
+        let left = self.evaluate(&pair.0)?;
+        if left.is_true() == deciding {
+            return Ok(left);
+        }
+        self.evaluate(&pair.1)
+    }
+
+    fn sign(&mut self, inner: &'a Expr, operator: &str) -> Result<Value<'a>> {
+        let number = number_of(&self.evaluate(inner)?, operator)?;
+        Ok(if operator == "unary -" { number::negative(number) } else { number::value(number) })
+    }
+
+    fn evaluate_binary(&mut self, operator: BinaryOp, pair: &'a (Expr, Expr), expr: &'a Expr) -> Result<Value<'a>> {
+        if operator == BinaryOp::Add {
+            let pieces = self.added(expr)?;
+            return self.joined(pieces);
+        }
+        let left = self.evaluate(&pair.0)?;
+        let right = self.evaluate(&pair.1)?;
+        self.binary(operator, &left, &right)
+    }
+
+    fn evaluate_item(&mut self, pair: &'a (Expr, Expr)) -> Result<Value<'a>> {
+        let object = self.evaluate(&pair.0)?;
+        let key = self.evaluate(&pair.1)?;
+        match &key {
+            // A slice is Python's own, without the rules of the sandbox.
+            Value::Slice(_) => access::slice(&object, &key),
+            key => self.item(&object, key),
+        }
+    }
+
+    fn evaluate_slice(&mut self, bounds: &'a [Option<Expr>; 3]) -> Result<Value<'a>> {
+        let [from, to, step] = bounds;
+        let bounds = [self.bound(from.as_ref())?, self.bound(to.as_ref())?, self.bound(step.as_ref())?];
+        Ok(Value::Slice(Rc::new(bounds)))
+    }
+
+    fn evaluate_filter(&mut self, node: &'a FilterCall) -> Result<Value<'a>> {
+        let Some(input) = &node.input else { return Err(type_error("a filter without a value")) };
+        let input = self.evaluate(input)?;
+        self.filter(node, input)
     }
 
     fn evaluate_all(&mut self, items: &'a [Expr]) -> Result<Vec<Value<'a>>> {
