@@ -3,13 +3,16 @@
 //! Text of the template becomes scaffold of the message in hand, or stays open, at the moment it is *written*: when an
 //! output statement puts it into the output or into a buffer. What is still open at the end is frame.
 
+mod assign;
+mod scopes;
+
 use std::ops::Range;
 use std::rc::Rc;
 
-use super::ast::{BinaryOp, Block, Expr, Load, Part, Scope, Slot, Stmt, Target, Tree};
+use super::ast::{BinaryOp, Expr, Load, Part, Scope, Slot, Stmt, Tree};
 use super::dump::{to_text, write_text};
 use super::escape::escaped;
-use super::failure::{limit_error, raise, type_error, value_error};
+use super::failure::{limit_error, raise};
 use super::frame::Frame;
 use super::options::Limits;
 use super::text::{Mark, Text, Writer};
@@ -303,77 +306,6 @@ impl<'a> Renderer<'a> {
         }
     }
 
-    /// Assigns a value to a name, a field of a namespace, or several of them.
-    pub(super) fn assign(&mut self, target: &'a Target, value: Value<'a>) -> Result<()> {
-        match target {
-            Target::Name(variable) => self.frame.set(variable.slot, value),
-            Target::Field(variable, name) => {
-                let Value::Namespace(fields) = self.frame.get(variable.slot) else { return Err(no_namespace()) };
-                globals::check_field(name)?;
-                let _old = fields.borrow_mut().insert((**name).into(), value);
-            }
-            Target::Tuple(targets) => {
-                let values = self.unpack(&value, targets.len())?;
-                for (target, value) in targets.iter().zip(values) {
-                    self.assign(target, value)?;
-                }
-            }
-        }
-        Ok(())
-    }
-
-    fn unpack(&mut self, value: &Value<'a>, count: usize) -> Result<Vec<Value<'a>>> {
-        if let Value::Namespace(_) | Value::Int(_) | Value::None | Value::Bool(_) | Value::Float(_) = value {
-            return Err(type_error(format!("cannot unpack non-iterable {} object", value.type_name())));
-        }
-        let mut source = self.iterate(value)?;
-        let mut values = Vec::with_capacity(count);
-        while let Some(item) = self.next(&mut source)? {
-            if values.len() == count {
-                return Err(value_error(format!("too many values to unpack (expected {count})")));
-            }
-            values.push(item);
-        }
-        if values.len() < count {
-            let message = format!("not enough values to unpack (expected {count}, got {})", values.len());
-            return Err(value_error(message));
-        }
-        Ok(values)
-    }
-
-    /// A field can be assigned only on a namespace, which is checked before the value is computed.
-    fn check_namespaces(&self, target: &Target) -> Result<()> {
-        match target {
-            Target::Name(_) => Ok(()),
-            Target::Field(variable, _) => match self.frame.get(variable.slot) {
-                Value::Namespace(_) => Ok(()),
-                _ => Err(no_namespace()),
-            },
-            Target::Tuple(targets) => targets.iter().try_for_each(|target| self.check_namespaces(target)),
-        }
-    }
-
-    fn run_set(&mut self, target: &'a Target, value: &'a Expr, exported: bool) -> Result<()> {
-        self.check_namespaces(target)?;
-        let value = self.evaluate(value)?;
-        self.assign(target, value)?;
-        if exported {
-            self.export(target);
-        }
-        Ok(())
-    }
-
-    fn export(&mut self, target: &'a Target) {
-        match target {
-            Target::Name(variable) => {
-                let value = self.frame.get(variable.slot);
-                self.exported.push((&variable.name, value));
-            }
-            Target::Field(..) => {}
-            Target::Tuple(targets) => targets.iter().for_each(|target| self.export(target)),
-        }
-    }
-
     /// Runs `work` with a buffer for its output, and returns what it wrote.
     pub(super) fn in_buffer<T>(&mut self, work: impl FnOnce(&mut Self) -> Result<T>) -> Result<(Text<'a>, T)> {
         let outermost = self.written.is_none();
@@ -402,123 +334,6 @@ impl<'a> Renderer<'a> {
         self.frame = outer;
         result.map(|(text, ())| text)
     }
-
-    fn run_set_block(
-        &mut self,
-        target: &'a Target,
-        filter: Option<&'a Expr>,
-        scope: &'a Scope,
-        exported: bool,
-    ) -> Result<Flow> {
-        let (text, flow) = self.in_buffer(|renderer| renderer.run_scope_inside(scope))?;
-        if flow != Flow::Next {
-            return Ok(flow);
-        }
-        let text = text.with_safety(self.autoescape);
-        let value = match filter {
-            None => Value::Text(text),
-            Some(filter) => self.evaluate_filter_on(filter, Value::Text(text))?,
-        };
-        self.assign(target, value)?;
-        self.leave(&scope.loads);
-        if exported {
-            self.export(target);
-        }
-        Ok(Flow::Next)
-    }
-
-    fn run_filter_block(&mut self, filter: &'a Expr, scope: &'a Scope) -> Result<Flow> {
-        let (text, flow) = self.in_buffer(|renderer| renderer.run_scope_inside(scope))?;
-        if flow != Flow::Next {
-            return Ok(flow);
-        }
-        let text = text.with_safety(self.autoescape);
-        let value = self.evaluate_filter_on(filter, Value::Text(text))?;
-        self.leave(&scope.loads);
-        self.write_value(&value)?;
-        Ok(Flow::Next)
-    }
-
-    fn run_with(&mut self, targets: &'a [(Target, Expr)], scope: &'a Scope) -> Result<Flow> {
-        self.enter(&scope.loads);
-        for (target, value) in targets {
-            let value = self.evaluate(value)?;
-            self.assign(target, value)?;
-        }
-        let flow = self.run_body(&scope.body)?;
-        self.leave(&scope.loads);
-        Ok(flow)
-    }
-
-    /// The span of a generation block starts at what was written when the outermost statement that buffers began.
-    fn run_generation(&mut self, scope: &'a Scope, unset: &[Slot]) -> Result<()> {
-        for slot in unset {
-            self.frame.set(*slot, Value::Undefined(Undefined::Hint("No caller defined".into())));
-        }
-        let outermost = self.written.is_none();
-        let start = *self.written.get_or_insert(self.out.len());
-        let from = self.out.len();
-        let result = self.run_scope(scope);
-        if outermost {
-            self.written = None;
-        }
-        result?;
-        let characters = self.out.as_str()[from..].chars().count();
-        self.generations.push((start, characters));
-        Ok(())
-    }
-
-    fn run_autoescape(&mut self, enabled: &'a Expr, scope: &'a Scope) -> Result<Flow> {
-        self.enter(&scope.loads);
-        let enabled = self.evaluate(enabled)?.is_true();
-        let outer = std::mem::replace(&mut self.autoescape, enabled);
-        let flow = self.run_body(&scope.body);
-        self.autoescape = outer;
-        self.leave(&scope.loads);
-        flow
-    }
-
-    pub(super) fn autoescape(&self) -> bool {
-        self.autoescape
-    }
-
-    fn run_block_statement(&mut self, index: usize) -> Result<()> {
-        let Some((block, outer)) = self.enter_block(index) else { return Ok(()) };
-        let result = self.nested(|renderer| renderer.run_scope(&block.scope));
-        self.frame = outer;
-        result.map(drop)
-    }
-
-    /// A block called through `self`.
-    pub(super) fn call_block(&mut self, index: usize) -> Result<Text<'a>> {
-        let Some(block) = self.tree.blocks.get(index) else { return Ok(Text::own("")) };
-        self.in_function(Frame::new(block.slots, None), |renderer| renderer.run_scope(&block.scope).map(drop))
-    }
-
-    /// The index of a block by its name.
-    pub(super) fn find_block(&self, name: &str) -> Option<usize> {
-        self.tree.blocks.iter().position(|block| &*block.name == name)
-    }
-
-    fn enter_block(&mut self, index: usize) -> Option<(&'a Block, Rc<Frame<'a>>)> {
-        let block = self.tree.blocks.get(index)?;
-        let outer = std::mem::replace(&mut self.frame, Frame::new(block.slots, None));
-        Some((block, outer))
-    }
-
-    fn run_macro(&mut self, variable: &'a super::ast::Variable, definition: &'a super::ast::Macro, exported: bool) {
-        self.keep_frame();
-        let value = self.macro_value(definition);
-        self.frame.set(variable.slot, value.clone());
-        if exported {
-            self.exported.push((&variable.name, value));
-        }
-    }
-
-    fn run_load(&mut self, template: &'a Expr) -> Result<()> {
-        self.evaluate(template)?;
-        Err(type_error("no loader for this environment specified"))
-    }
 }
 
 /// Gives an error the line of its statement, unless it knows a line inside it.
@@ -536,10 +351,6 @@ fn constant_slice<'a>(expr: &Expr, error: Error) -> Result<Value<'a>> {
         }
         _ => Err(error),
     }
-}
-
-fn no_namespace() -> Error {
-    raise("TemplateRuntimeError", "cannot assign attribute on non-namespace object")
 }
 
 /// The byte ranges of generation blocks in the finished text.

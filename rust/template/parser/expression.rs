@@ -1,11 +1,7 @@
 //! Expressions, from the loosest binding (`if`) to the tightest (calls and subscripts).
 
-use super::super::ast::{
-    Arguments, Attribute, BinaryOp, Call, CompareOp, Comparison, Condition, Const, Expr, FilterCall, Target, TestCall,
-    Variable,
-};
+use super::super::ast::{BinaryOp, CompareOp, Comparison, Condition, Const, Expr, Target, Variable};
 use super::super::lexer::Token;
-use super::super::methods;
 use super::super::number::integer_from_literal;
 use super::{Parsed, Parser};
 
@@ -228,7 +224,7 @@ impl Parser<'_> {
         if filters { self.filters_and_tests(node) } else { Ok(node) }
     }
 
-    fn primary(&mut self) -> Parsed<Expr> {
+    pub(super) fn primary(&mut self) -> Parsed<Expr> {
         let expr = match self.peek() {
             Token::Name(name) => named(name),
             Token::Text(_) => return Ok(self.joined_texts()),
@@ -290,188 +286,6 @@ impl Parser<'_> {
         self.expect_operator("}")?;
         Ok(Expr::Dict(entries.into()))
     }
-
-    fn postfix(&mut self, mut node: Expr) -> Parsed<Expr> {
-        for length in 0.. {
-            self.chain(length)?;
-            node = match self.peek() {
-                Token::Operator(".") => self.attribute(node)?,
-                Token::Operator("[") => self.subscript(node)?,
-                Token::Operator("(") => self.call(node)?,
-                _ => break,
-            };
-        }
-        Ok(node)
-    }
-
-    fn filters_and_tests(&mut self, mut node: Expr) -> Parsed<Expr> {
-        for length in 0.. {
-            self.chain(length)?;
-            node = match self.peek() {
-                Token::Operator("|") => self.filters(Some(node))?,
-                Token::Name(name) if &**name == "is" => self.test(node)?,
-                Token::Operator("(") => self.call(node)?,
-                _ => break,
-            };
-        }
-        Ok(node)
-    }
-
-    fn attribute(&mut self, object: Expr) -> Parsed<Expr> {
-        self.advance();
-        let expr = match self.peek() {
-            Token::Name(name) => Expr::Attribute(Box::new(new_attribute(object, name))),
-            Token::Integer(digits) => Expr::Item(Box::new((object, Expr::Const(integer_from_literal(digits))))),
-            _ => return self.expected("a name or a number"),
-        };
-        self.advance();
-        Ok(expr)
-    }
-
-    fn subscript(&mut self, object: Expr) -> Parsed<Expr> {
-        self.advance();
-        let mut items = Vec::new();
-        while !self.is_operator("]") {
-            if !items.is_empty() {
-                self.expect_operator(",")?;
-            }
-            items.push(self.subscribed()?);
-        }
-        self.expect_operator("]")?;
-        let key = if items.len() == 1 { items.remove(0) } else { Expr::Tuple(items.into()) };
-        Ok(Expr::Item(Box::new((object, key))))
-    }
-
-    fn subscribed(&mut self) -> Parsed<Expr> {
-        let from = if self.is_operator(":") { None } else { Some(self.expression()?) };
-        if !self.skip_operator(":") {
-            return from.map_or_else(|| self.expected("an expression"), Ok);
-        }
-        let to = self.bound()?;
-        let step = if self.skip_operator(":") { self.bound()? } else { None };
-        Ok(Expr::Slice(Box::new([from, to, step])))
-    }
-
-    fn bound(&mut self) -> Parsed<Option<Expr>> {
-        let none = [":", "]", ","].iter().any(|operator| self.is_operator(operator));
-        if none { Ok(None) } else { self.expression().map(Some) }
-    }
-
-    fn call(&mut self, callee: Expr) -> Parsed<Expr> {
-        let line = self.line();
-        let arguments = self.arguments()?;
-        Ok(Expr::Call(Box::new(Call { callee, arguments, line })))
-    }
-
-    fn arguments(&mut self) -> Parsed<Arguments> {
-        self.expect_operator("(")?;
-        let mut arguments = Arguments::default();
-        let mut first = true;
-        while !self.is_operator(")") {
-            if !first {
-                self.expect_operator(",")?;
-                if self.is_operator(")") {
-                    break;
-                }
-            }
-            first = false;
-            self.argument(&mut arguments)?;
-        }
-        self.expect_operator(")")?;
-        Ok(arguments)
-    }
-
-    fn argument(&mut self, arguments: &mut Arguments) -> Parsed<()> {
-        let keyword = matches!((self.peek(), self.look()), (Token::Name(_), Token::Operator("=")));
-        let (starred, double) = (arguments.star.is_some(), arguments.double_star.is_some());
-        let allowed = if self.is_operator("*") {
-            !starred && !double
-        } else if self.is_operator("**") || keyword {
-            !double
-        } else {
-            !starred && !double && arguments.named.is_empty()
-        };
-        if !allowed {
-            return self.fail("invalid syntax for function call expression");
-        }
-        if self.skip_operator("*") {
-            arguments.star = Some(self.expression()?);
-        } else if self.skip_operator("**") {
-            arguments.double_star = Some(self.expression()?);
-        } else if keyword {
-            let name = self.expect_name()?;
-            self.advance();
-            arguments.named.push((name, self.expression()?));
-        } else {
-            arguments.positional.push(self.expression()?);
-        }
-        Ok(())
-    }
-
-    /// `|name(arguments)` as often as it stands there.
-    pub(super) fn filters(&mut self, mut input: Option<Expr>) -> Parsed<Expr> {
-        let mut length = 0;
-        while self.skip_operator("|") {
-            self.chain(length)?;
-            length += 1;
-            input = Some(self.filter(input)?);
-        }
-        input.map_or_else(|| self.expected("a filter"), Ok)
-    }
-
-    /// The filters of a filter block, the first of which has no `|` before it.
-    pub(super) fn filter_chain_start(&mut self) -> Parsed<Expr> {
-        let first = self.filter(None)?;
-        if self.is_operator("|") { self.filters(Some(first)) } else { Ok(first) }
-    }
-
-    fn filter(&mut self, input: Option<Expr>) -> Parsed<Expr> {
-        let line = self.line();
-        let name = self.dotted_name()?;
-        let arguments = if self.is_operator("(") { self.arguments()? } else { Arguments::default() };
-        Ok(Expr::Filter(Box::new(FilterCall { input, name, filter: None, arguments, line })))
-    }
-
-    fn dotted_name(&mut self) -> Parsed<Box<str>> {
-        let mut name = self.expect_name()?.into_string();
-        while self.skip_operator(".") {
-            name.push('.');
-            name.push_str(&self.expect_name()?);
-        }
-        Ok(name.into())
-    }
-
-    fn test(&mut self, input: Expr) -> Parsed<Expr> {
-        let line = self.line();
-        self.advance();
-        let negated = self.skip_name("not");
-        let name = self.dotted_name()?;
-        let arguments = self.test_arguments()?;
-        let test = Expr::Test(Box::new(TestCall { input, name, test: None, arguments, line }));
-        Ok(if negated { Expr::Not(Box::new(test)) } else { test })
-    }
-
-    /// A test takes arguments in brackets, or one primary expression without them.
-    fn test_arguments(&mut self) -> Parsed<Arguments> {
-        let single = match self.peek() {
-            Token::Operator("(") => return self.arguments(),
-            Token::Name(name) if &**name == "is" => return self.fail("tests cannot be chained with 'is'"),
-            Token::Name(name) => !matches!(&**name, "else" | "or" | "and"),
-            Token::Text(_) | Token::Integer(_) | Token::Float(_) | Token::Operator("[" | "{") => true,
-            _ => false,
-        };
-        let mut arguments = Arguments::default();
-        if single {
-            let argument = self.primary()?;
-            arguments.positional.push(self.postfix(argument)?);
-        }
-        Ok(arguments)
-    }
-}
-
-fn new_attribute(object: Expr, name: &str) -> Attribute {
-    let only_key = !methods::is_dict_attribute(name) && !name.starts_with("__");
-    Attribute { object, name: name.into(), only_key, on_text: methods::find_text(name) }
 }
 
 fn is_reserved(name: &str) -> bool {
