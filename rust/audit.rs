@@ -69,8 +69,7 @@ impl Audit {
     pub fn of(renderer: &Renderer, settings: &RenderSettings) -> Result<Self> {
         let sample = Conversation::new(vec![probes::message("user", "one")]);
         let masker = renderer.masker(&sample, settings)?;
-        let options =
-            RenderOptions { special_tokens: renderer.special_tokens().clone(), ..settings.options.clone() };
+        let options = RenderOptions { special_tokens: renderer.special_tokens().clone(), ..settings.options.clone() };
         let name = settings.template.clone().unwrap_or_else(|| "default".into());
         Ok(Self {
             template: name,
@@ -141,8 +140,8 @@ const BEGINNINGS: [&str; 6] = ["text", " text", "\ntext", "\n\ntext", "\ttext", 
 fn unsafe_seams(renderer: &Renderer, settings: &RenderSettings) -> Vec<UnsafeSeam> {
     let seams = BEGINNINGS.iter().filter_map(|beginning| {
         let messages = vec![probes::message("user", "one"), probes::message("assistant", beginning)];
-        let rendered = renderer.render(&Conversation::new(messages), settings).ok()?;
-        let seam = rendered.seams().ok()?.first()?.clone();
+        let text = renderer.render(&Conversation::new(messages), settings).ok()?;
+        let seam = text.seams().ok()?.first()?.clone();
         Some(UnsafeSeam { answer: (*beginning).to_owned(), parity: seam.parity, rollout: seam.rollout })
     });
     seams.collect()

@@ -28,6 +28,7 @@ pub mod mask;
 // Floor 4
 pub mod render;
 // Floor 5
+pub mod audit;
 pub mod bridge;
 // Floor 6
 pub mod trajectory;

@@ -172,7 +172,7 @@ impl Masker {
         let prefill = (options.continue_final_message != ContinueFinalMessage::No).then_some(last as u32);
         let work = Work { masker: self, conversation, options, full: Rendering::new(rendered), prefill };
         if self.has_generation_tags {
-            return assistants.map(|(index, _)| tagged(index, rendered)).collect();
+            return assistants.map(|(index, _)| tagged(index, rendered, prefill)).collect();
         }
         assistants.map(|(index, _)| work.message(index)).collect()
     }
@@ -209,7 +209,10 @@ fn has_generation_tags(source: &str) -> bool {
 }
 
 /// The generation spans that show message `index`: those whose first byte with a message has this one.
-fn tagged(index: u32, rendered: &RenderedText) -> AssistantSpans {
+fn tagged(index: u32, rendered: &RenderedText, prefill: Option<u32>) -> AssistantSpans {
+    if prefill == Some(index) {
+        return AssistantSpans { message: index, spans: Vec::new(), flags: vec![Flag::Prefill] };
+    }
     let rendering = Rendering::new(rendered);
     let size = rendered.text.len() as u32;
     let shows = |span: &Range<u32>| {

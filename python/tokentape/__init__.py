@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from tokentape import feeds
 from tokentape._core import (
     AssistantSpans,
+    Audit,
     ChatTemplate,
     Divergence,
     Group,
@@ -49,6 +50,7 @@ __all__ = [
     "PAUSE",
     "ArgumentError",
     "AssistantSpans",
+    "Audit",
     "Batch",
     "BridgeError",
     "BudgetError",

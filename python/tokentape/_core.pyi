@@ -212,6 +212,24 @@ class Chat:
     def templates(self) -> dict[str, str]:
         """The sources of the templates by name; the only template of a model is called `default`."""
 
+    def audit(self, *, chat_template: str | None = None, now: datetime | None = None) -> Audit:
+        """What the template does to a conversation: prefixes, what it strips and injects, turn ends, stop tokens, seams.
+
+        Args:
+            chat_template: The name of a template, where the model has several.
+            now: The moment that `strftime_now` reads.
+
+        Raises:
+            RenderError: There is no such template.
+
+        Example:
+            >>> audit = chat.audit()
+            >>> audit.prefix_stable
+            True
+            >>> audit.to_dict()["turn_ends"]
+            ['<end>']
+        """
+
     def _parts(self) -> tuple[bytes, str | dict[str, str] | None, dict[str, Any], list[tuple[int, str]]]: ...
 
 @final
@@ -426,6 +444,29 @@ class RenderedText:
 
         transformers does not shorten them where `continue_final_message` cuts the text.
         """
+
+@final
+class Audit:
+    """What a chat template does to a conversation; `str(audit)` says it in plain words."""
+
+    @property
+    def prefix_stable(self) -> bool:
+        """Whether a conversation that goes on keeps all its text.
+
+        Then the ids after `observe` equal a full render. It is False if any check breaks with any kind of conversation.
+        """
+
+    def to_dict(self) -> dict[str, Any]:
+        """The audit as plain data.
+
+        Keys: `template`, `prefix_stable`, `checks` (by `P1` to `P4`: scenario, step, verdict, and for what breaks the
+        texts where they part and the conversation that shows it), `findings` (kind `strips`, `moves`, `merges` or
+        `injects`, what, words, conversation, text), `turn_ends`, `after_turn_end`, `stop_tokens` (id, text, sources),
+        `unsafe_seams` (beginnings of an answer that change the tokens of the prompt), `features`.
+        """
+
+    def to_json(self) -> str:
+        """The same as JSON text."""
 
 @final
 class Span:

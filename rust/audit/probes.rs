@@ -49,11 +49,8 @@ pub(super) fn tools() -> Data {
         ("properties", dict([("query", query)])),
         ("required", vec![Data::from("query")].into()),
     ]);
-    let function = dict([
-        ("name", "lookup".into()),
-        ("description", "Looks something up".into()),
-        ("parameters", parameters),
-    ]);
+    let function =
+        dict([("name", "lookup".into()), ("description", "Looks something up".into()), ("parameters", parameters)]);
     vec![dict([("type", "function".into()), ("function", function)])].into()
 }
 
@@ -71,15 +68,37 @@ pub(super) fn scenarios() -> Vec<(&'static str, Conversation)> {
     let answer = |text| message("assistant", text);
     vec![
         ("plain", plain(vec![user("one"), answer("first"), user("two"), answer("second")])),
-        ("system", plain(vec![message("system", "rules"), user("one"), answer("first"), user("two"), answer("second")])),
+        (
+            "system",
+            plain(vec![message("system", "rules"), user("one"), answer("first"), user("two"), answer("second")]),
+        ),
         ("white space", plain(vec![user("one"), answer("\n first \n"), user("two"), answer("second")])),
-        ("reasoning", plain(vec![user("one"), reasoned("why one", "first"), user("two"), reasoned("why two", "second")])),
+        (
+            "reasoning",
+            plain(vec![user("one"), reasoned("why one", "first"), user("two"), reasoned("why two", "second")]),
+        ),
         (
             "inline reasoning",
             plain(vec![user("one"), answer("<think>\nwhy\n</think>\n\nfirst"), user("two"), answer("second")]),
         ),
-        ("tool call", with_tools(vec![user("one"), calls("", &["a"]), result(1, "A"), answer("first"), user("two"), answer("second")])),
-        ("tool call with text", with_tools(vec![user("one"), calls("let me see", &["a"]), result(1, "A"), answer("first")])),
-        ("two results", with_tools(vec![user("one"), calls("", &["a", "b"]), result(1, "A"), result(2, "B"), answer("first")])),
+        (
+            "tool call",
+            with_tools(vec![
+                user("one"),
+                calls("", &["a"]),
+                result(1, "A"),
+                answer("first"),
+                user("two"),
+                answer("second"),
+            ]),
+        ),
+        (
+            "tool call with text",
+            with_tools(vec![user("one"), calls("let me see", &["a"]), result(1, "A"), answer("first")]),
+        ),
+        (
+            "two results",
+            with_tools(vec![user("one"), calls("", &["a", "b"]), result(1, "A"), result(2, "B"), answer("first")]),
+        ),
     ]
 }

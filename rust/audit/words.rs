@@ -48,7 +48,8 @@ impl Audit {
         };
         let _ = writeln!(out, "  {} ({}): {verdict}", check.name(), check.words());
         for found in breaks {
-            let _ = writeln!(out, "    breaks with {}, at message {}: {}", found.scenario, found.step.step, change(found));
+            let _ =
+                writeln!(out, "    breaks with {}, at message {}: {}", found.scenario, found.step.step, change(found));
         }
         for found in raises {
             if let Verdict::Raises(error) = &found.step.verdict {
@@ -67,7 +68,8 @@ impl Audit {
             let _ = writeln!(out, "  Between a turn and the next message it writes {after:?}.");
         }
         for stop in &self.stop_tokens {
-            let _ = writeln!(out, "  Stop token {:?} (id {}): named by {}.", stop.text, stop.id, sources(stop).join(", "));
+            let _ =
+                writeln!(out, "  Stop token {:?} (id {}): named by {}.", stop.text, stop.id, sources(stop).join(", "));
         }
     }
 
@@ -89,7 +91,8 @@ impl Audit {
         let stops = self.stop_tokens.iter();
         let stops = stops.map(|stop| json!({"id": stop.id, "text": &*stop.text, "sources": sources(stop)}));
         let seams = self.seams.iter();
-        let seams = seams.map(|seam| json!({"answer": seam.answer, "parity_ids": seam.parity, "rollout_ids": seam.rollout}));
+        let seams =
+            seams.map(|seam| json!({"answer": seam.answer, "parity_ids": seam.parity, "rollout_ids": seam.rollout}));
         json!({
             "template": &*self.template,
             "prefix_stable": self.is_prefix_stable(),

@@ -11,11 +11,13 @@ use pyo3::pybacked::{PyBackedBytes, PyBackedStr};
 use pyo3::types::{PyBytes, PyDict, PyString};
 
 use super::arrays::{self, frozen};
+use super::audit::PyAudit;
 use super::convert;
 use super::error::to_python;
 use super::gil::detached;
 use super::rendered::{PyRendered, choice};
 use super::trajectory::{PyTrajectory, identity};
+use crate::audit::Audit;
 use crate::message::{Conversation, Data};
 use crate::render::{
     ControlTokens, RenderSettings, Renderer, Seams, StopSource, StopToken, Templates, unread_argument,
@@ -200,6 +202,18 @@ impl PyChat {
             templates.set_item(&**name, masker.template().source())?;
         }
         Ok(templates)
+    }
+
+    #[pyo3(signature = (*, chat_template=None, now=None))]
+    fn audit(
+        &self,
+        py: Python<'_>,
+        chat_template: Option<String>,
+        now: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<PyAudit> {
+        let mut settings = RenderSettings { template: chat_template.map(Arc::from), ..RenderSettings::default() };
+        settings.options.now = now.map(clock).transpose()?.flatten();
+        detached(py, || Audit::of(&self.renderer, &settings)).map(PyAudit::new)
     }
 
     fn __repr__(&self) -> String {

@@ -1,6 +1,7 @@
 //! The Python extension module `tokentape._core`: a thin layer that converts, releases the GIL, and maps errors.
 
 mod arrays;
+mod audit;
 mod batch;
 mod chat;
 mod convert;
@@ -23,6 +24,8 @@ mod turn;
 mod _core {
     use pyo3::prelude::*;
 
+    #[pymodule_export]
+    use super::audit::PyAudit;
     #[pymodule_export]
     use super::batch::{Table, trajectories_schema};
     #[pymodule_export]

@@ -5,7 +5,7 @@ use std::sync::{Arc, OnceLock};
 
 use super::{RenderSettings, Renderer, Seam, Seams, seams};
 use crate::author::{Author, Span};
-use crate::mask::{AssistantSpans, Masker};
+use crate::mask::{AssistantSpans, Flag, Masker};
 use crate::message::{Conversation, Data};
 use crate::template::{FieldNames, RenderedText};
 use crate::tokenizer::Encoded;
@@ -130,11 +130,13 @@ impl Rendered {
     /// Where the template has `{% generation %}` tags, a token counts that overlaps one of their ranges, as in
     /// transformers; elsewhere one whose first byte lies in [`Self::assistant_spans`].
     pub fn assistant_mask(&self) -> Vec<bool> {
-        if self.tagged {
+        let assistants = self.assistant_spans();
+        // A prefill is a prompt, though it stands inside a generation block; transformers refuses to make a mask of it.
+        let prefilled = assistants.iter().any(|assistant| assistant.flags.contains(&Flag::Prefill));
+        if self.tagged && !prefilled {
             return self.overlap_mask(&self.text.generation_spans);
         }
-        let spans = self.assistant_spans().iter().flat_map(|assistant| assistant.spans.iter().cloned());
-        self.mask_of(spans.collect())
+        self.mask_of_sampled(assistants.iter().flat_map(|assistant| assistant.spans.iter().cloned()).collect())
     }
 
     /// The mask of some of the ranges that [`Self::assistant_spans`] gives, by the rule of [`Self::assistant_mask`].
