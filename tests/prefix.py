@@ -80,7 +80,7 @@ def play(chat: tt.Chat, template: str, name: str, tally: Tally) -> None:
     stable = True
     for turn, following in zip(turns, [*turns[1:], None], strict=True):
         try:
-            ids = canonical(chat, messages[: turn + 1], options)
+            ids, aligned = canonical(chat, messages[: turn + 1], options)
         except tt.RenderError:
             tally.counts["not rendered"] += 1
             return
@@ -92,7 +92,7 @@ def play(chat: tt.Chat, template: str, name: str, tally: Tally) -> None:
         if following is None:
             break
         checks = [verdicts.get(key) for key in (("P1", turn), ("P2", turn + 1), ("P4", turn))]
-        stable = stable and all(check == "ok" for check in checks)
+        stable = stable and aligned and all(check == "ok" for check in checks)
         try:
             trajectory = trajectory.observe(messages[turn + 1 : following])
             full = chat.render(messages[:following], add_generation_prompt=True, **options)
@@ -103,18 +103,23 @@ def play(chat: tt.Chat, template: str, name: str, tally: Tally) -> None:
         assert trajectory.token_ids[trajectory.sampled_mask].tolist() == sampled
 
 
-def canonical(chat: tt.Chat, messages: list, options: dict) -> list[int]:
-    """The ids of the last message, as a policy would have sampled them: from the prompt to the end of the turn."""
+def canonical(chat: tt.Chat, messages: list, options: dict) -> tuple[list[int], bool]:
+    """The ids of the last message, as a policy would have sampled them: from the prompt to the end of the turn.
+
+    False with them: a token of the full render spans the end of the prompt, so no sampling can give its ids.
+    """
     rendered = chat.render(messages, **options)
     mask = rendered.loss_mask(turns=[len(messages) - 1], missing="skip")
     prompt = chat.render(messages[:-1], add_generation_prompt=True, **options).text
+    aligned = True
     if rendered.text.startswith(prompt):
+        aligned = len(prompt) in rendered.token_starts
         last = max(mask.nonzero()[0], default=-1)
         mask = (rendered.token_starts >= len(prompt)) & (np.arange(len(mask)) <= last)
     ids = rendered.token_ids[mask].tolist()
     stop = max((place for place, token in enumerate(ids) if token in chat.stop_token_ids), default=-1)
     # A template may tag the white space behind the stop as generated; no policy samples it.
-    return ids[: stop + 1] if stop >= 0 and not chat.decode(ids[stop + 1 :]).strip() else ids
+    return (ids[: stop + 1] if stop >= 0 and not chat.decode(ids[stop + 1 :]).strip() else ids), aligned
 
 
 def judge(trajectory, full, stable, place, tally) -> None:
