@@ -148,5 +148,6 @@ class Calculator(Environment[Question]):
                 policy_version=reply.policy_version,
                 logprob_kind=reply.logprob_kind,
             )
-            trajectory.note({"sampling": self.sampling.to_json()})
+            seeds = [*trajectory.provenance.get("seeds", ()), sampling.seed]
+            trajectory.note({"sampling": self.sampling.to_json(), "seeds": seeds})
             return self.chat.decode(turn.token_ids, skip_special_tokens=True)
