@@ -13,7 +13,6 @@ from tokentape import ArgumentError
 from tokentape.cli.inputs import Subparsers, load_chat
 from tokentape.envs import Environment, collect
 from tokentape.policies import Replay
-from tokentape.types import Policy
 
 __all__ = ["add_parser", "run"]
 
@@ -23,7 +22,7 @@ function or object of the module that gives an environment. The module is looked
 
 examples:
   tokentape collect my_env:Arithmetic --model path/to/model --replay completions.jsonl --path run.tape
-  tokentape collect my_env:Arithmetic --model model.gguf --llama-cpp http://127.0.0.1:8080 --path run.tape --groups 500
+  tokentape collect my_env:Arithmetic --replay completions.jsonl --path run.tape --groups 500
 
 Run the same command again after an interruption: it goes on where it ended.
 """
@@ -39,11 +38,9 @@ def add_parser(commands: Subparsers) -> argparse.ArgumentParser:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("environment", help="module:Class")
-    policy = parser.add_mutually_exclusive_group(required=True)
-    policy.add_argument("--replay", metavar="FILE", help="answer from a file of recorded completions")
-    policy.add_argument("--llama-cpp", metavar="URL", help="a llama.cpp server")
+    parser.add_argument("--replay", metavar="FILE", required=True, help="answer from a file of recorded completions")
     parser.add_argument("--path", required=True, help="NAME.tape (can go on after an interruption) or NAME.arrow")
-    parser.add_argument("--model", help="a model folder or GGUF file")
+    parser.add_argument("--model", help="a model folder")
     parser.add_argument("--groups", type=int, help="stop after this many groups")
     parser.add_argument("--concurrency", type=int, default=16, help="items in work at once (default 16)")
     parser.add_argument("--timeout", type=float, help="seconds for one item")
@@ -63,10 +60,9 @@ def run(arguments: argparse.Namespace) -> None:
 
 
 async def _collect(env: Environment[Any], arguments: argparse.Namespace) -> Any:
-    policy = _policy(arguments)
     return await collect(
         env,
-        policy,
+        Replay(arguments.replay),
         path=arguments.path,
         groups=arguments.groups,
         concurrency=arguments.concurrency,
@@ -74,14 +70,6 @@ async def _collect(env: Environment[Any], arguments: argparse.Namespace) -> Any:
         retries=arguments.retries,
         progress=True,
     )
-
-
-def _policy(arguments: argparse.Namespace) -> Policy:
-    if arguments.replay:
-        return Replay(arguments.replay)
-    from tokentape.policies.llama_cpp import LlamaCpp  # noqa: PLC0415 -- needs the extra `http`
-
-    return LlamaCpp(arguments.llama_cpp)
 
 
 def load_environment(name: str, model: str | None = None) -> Environment[Any]:
