@@ -16,7 +16,7 @@ from tokentape import TokentapeError, __version__
 
 __all__ = ["main"]
 
-COMMANDS = ("render", "inspect", "stats", "collect", "pack", "convert", "demo")
+COMMANDS = ("render", "audit", "inspect", "stats", "collect", "pack", "convert", "demo")
 """Modules of this folder, in the order of the help."""
 
 BAD_INPUT = 2
