@@ -23,6 +23,8 @@ def add_parser(commands: Subparsers) -> argparse.ArgumentParser:
         "stats",
         help="lengths, rewards and groups of a file in numbers, as JSON",
         description="Print statistics of a file, run folder or glob of trajectories as one JSON object.",
+        epilog="examples:\n  tokentape stats run.tape\n  tokentape stats demo/trajectories.arrow | jq .reward",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("path", help="a .arrow or .parquet file, a folder NAME.tape, or a glob")
     return cast("argparse.ArgumentParser", parser)
