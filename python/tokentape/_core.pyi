@@ -8,10 +8,12 @@ from typing import Any, Final, Literal, Self, TypeAlias, final
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from typing_extensions import disjoint_base
 
 __version__: Final[str]
 build_profile: Final[str]
 
+@disjoint_base
 class Chat:
     """The engine beneath `tokentape.Chat`, which says where its parts come from."""
 
@@ -293,15 +295,16 @@ class Rendered:
     def loss_mask(
         self,
         *,
-        turns: Literal["all", "last"] | Sequence[int] = "all",
-        roles: Sequence[str] = ("assistant",),
+        turns: Literal["all", "last"] | Sequence[int] | None = None,
+        roles: Sequence[str] | None = None,
         missing: Literal["error", "skip"] = "error",
     ) -> NDArray[np.bool_]:
         """Per token, whether training uses it: a choice.
 
         Args:
-            turns: All messages of the roles, the last of them, or messages by index (negative: from the end).
-            roles: Of assistant messages counts what a policy would have sampled, of others the text of their fields.
+            turns: All messages of the roles (the default), the last of them, or messages by index (negative: from the
+                end).
+            roles: By default only assistants. Of assistant messages counts what a policy would have sampled, of others the text of their fields.
             missing: What to do about an assistant message of which that cannot be told: refuse, or leave it out.
 
         Raises:

@@ -37,9 +37,13 @@ def table(name: str, doc: str, items: list[tuple[int, int]]) -> None:
     print("];\n")
 
 
+def escape(character: str) -> str:
+    return f"\\u{{{ord(character):x}}}"
+
+
 def mapping(name: str, doc: str, items: list[tuple[str, str]]) -> None:
     print(f"/// {doc}\n#[rustfmt::skip]\npub(super) const {name}: [(char, &str); {len(items)}] = [")
-    cells = ["('\\u{%x}', \"%s\")," % (ord(a), "".join("\\u{%x}" % ord(c) for c in b)) for a, b in items]
+    cells = [f"('{escape(a)}', \"{''.join(map(escape, b))}\")," for a, b in items]
     for at in range(0, len(cells), 4):
         print("    " + " ".join(cells[at : at + 4]))
     print("];\n")
