@@ -5,7 +5,6 @@ seqpacker`, `pip install --no-deps trl`). Shared cores make absolute times noisy
 """
 
 # A program of measurements; peers are imported where they are installed.
-# ruff: noqa: ANN001, ANN002, ANN201, D103, PLC0415, B023
 
 from __future__ import annotations
 

@@ -1,7 +1,5 @@
 """Operations of public fault reports, each through the public API: what `test_bugcases.py` drives."""
 
-# ruff: noqa: ARG002  (every operation has the same three arguments)
-
 from __future__ import annotations
 
 import contextlib

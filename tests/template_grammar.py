@@ -373,7 +373,7 @@ class Grammar:
             self.depth -= 1
 
     def noted_test(self, test: str) -> str:
-        self.note("test " + test.split("(")[0].split(" ")[0])
+        self.note("test " + test.split("(", maxsplit=1)[0].split(" ", maxsplit=1)[0])
         return test
 
     def tag(self, content: str) -> str:

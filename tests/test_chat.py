@@ -104,7 +104,7 @@ def test_a_live_tokenizer_is_read_as_it_is():
 
 def test_a_transformers_tokenizer_and_a_processor():
     transformers = pytest.importorskip("transformers")
-    live = transformers.PreTrainedTokenizerFast(tokenizer_object=small.tokenizer(), eos_token="<end>")  # noqa: S106
+    live = transformers.PreTrainedTokenizerFast(tokenizer_object=small.tokenizer(), eos_token="<end>")
     live.chat_template = small.TEMPLATE
     chat = tt.Chat.from_tokenizer(live)
     assert chat.render(MESSAGES).token_ids.tolist() == live.apply_chat_template(MESSAGES, return_dict=False)
@@ -270,7 +270,7 @@ def test_an_argument_that_is_never_read_warns_with_near_names():
 
 def test_the_clock_is_an_argument():
     chat = tt.Chat(small.tokenizer(), "{{ strftime_now('%Y-%m-%d %H:%M:%S') }}")
-    now = dt.datetime(2024, 2, 29, 23, 59, 58)  # noqa: DTZ001
+    now = dt.datetime(2024, 2, 29, 23, 59, 58)
     assert chat.render(MESSAGES, now=now).text == "2024-02-29 23:59:58"
 
 

@@ -10,7 +10,7 @@ import pytest
 import corpus
 import tokentape as tt
 
-NOW = dt.datetime(2026, 11, 30, 9, 5, 7)  # noqa: DTZ001  (the local time, as templates print it)
+NOW = dt.datetime(2026, 11, 30, 9, 5, 7)
 
 
 class FrozenDatetime(dt.datetime):
@@ -35,7 +35,7 @@ def load(name: str) -> tuple[tt.Chat, Any]:
     return tt.Chat.from_pretrained(folder), transformers.AutoTokenizer.from_pretrained(folder)
 
 
-def options(conversation: dict[str, Any], add_generation_prompt: bool) -> dict[str, Any]:  # noqa: FBT001
+def options(conversation: dict[str, Any], add_generation_prompt: bool) -> dict[str, Any]:
     kwargs = {name: value for name, value in conversation["kwargs"].items() if name != "__no_special__"}
     named = {name: conversation[name] for name in ("tools", "documents", "continue_final_message")}
     return {**named, "add_generation_prompt": add_generation_prompt, **kwargs}
@@ -45,7 +45,7 @@ def reference(tokenizer: Any, messages: Any, given: dict[str, Any]) -> tuple[Any
     try:
         text = tokenizer.apply_chat_template(messages, tokenize=False, **given)
         return text, tokenizer.apply_chat_template(messages, return_dict=False, **given)
-    except Exception as error:  # noqa: BLE001
+    except Exception as error:
         return ("error", type(error).__name__)
 
 

@@ -25,7 +25,7 @@ class Echo:
     def __init__(self):
         self.out = self.most = self.calls = 0
 
-    async def complete(self, token_ids, *, sampling=Sampling(), stop_token_ids=()):  # noqa: ARG002
+    async def complete(self, token_ids, *, sampling=Sampling(), stop_token_ids=()):
         self.calls += 1
         self.out += 1
         self.most = max(self.most, self.out)
@@ -199,7 +199,7 @@ async def test_an_item_that_takes_too_long_is_counted_as_failed():
 
 async def test_a_wrong_return_value_is_named():
     class Wrong(Numbers):
-        async def collect_trajectories(self, item):  # noqa: ARG002
+        async def collect_trajectories(self, item):
             return [[1, 2, 3]]
 
     with pytest.raises(tt.TrajectoryError, match="returned list: return a Group"):
@@ -283,7 +283,7 @@ def test_a_commit_that_broke_off_leaves_no_trace(tmp_path):
 
 def test_two_processes_do_not_write_one_folder(tmp_path):
     class Nested(Numbers):
-        async def setup(self, policies):  # noqa: ARG002
+        async def setup(self, policies):
             await collect(Numbers(1), Echo(), path=tmp_path / "run.tape")
 
     with pytest.raises(tt.ArgumentError, match="another process"):

@@ -327,6 +327,7 @@ class Rendered:
     @staticmethod
     def _from_bytes(state: bytes) -> Rendered: ...
 
+@disjoint_base
 class ChatTemplate:
     """A chat template without a tokenizer: messages to text, and the author of every character of it.
 

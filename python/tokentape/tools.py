@@ -1,7 +1,7 @@
 """Tools given as Python functions: their JSON schema from signature and docstring.
 
-*Invariant*: the schema is the one that transformers 5.24 makes of the same function, or an error is raised whose `kind` is
-the name of the exception class of transformers.
+*Invariant*: the schema is the one that transformers 5.24 makes of the same function, or an error is raised whose `kind`
+is the name of the exception class of transformers.
 """
 
 from __future__ import annotations
@@ -43,8 +43,8 @@ def function_schema(function: Callable[..., Any]) -> Schema:
     """The JSON schema of a function with type hints and a Google-style docstring.
 
     Args:
-        function: A function or method; every parameter but a leading `self` or `cls` has a type hint and an entry in the
-            docstring.
+        function: A function or method; every parameter but a leading `self` or `cls` has a type hint and an entry in
+            the docstring.
 
     Returns:
         `{"type": "function", "function": {"name", "description", "parameters"}}`, with `"return"` where it has a hint.
@@ -127,7 +127,7 @@ def _return_schema(hint: Any) -> Schema | None:
         return None
 
 
-def _hint_schema(hint: Any) -> Schema:
+def _hint_schema(hint: Any) -> Schema:  # noqa: PLR0911 -- one return a kind of hint
     """The JSON schema of a type hint."""
     origin, arguments = get_origin(hint), get_args(hint)
     if isinstance(hint, type) and issubclass(hint, Enum):
@@ -177,7 +177,7 @@ def _union_schema(arguments: tuple[Any, ...]) -> Schema:
     else:
         union = {"anyOf": schemas}
     if type(None) in arguments:
-        union["nullable"] = True
+        return {**union, "nullable": True}
     return union
 
 
