@@ -1,8 +1,8 @@
 """One tool turn bridged from Python, against re-rendering and the installed peer; prints medians and ratios.
 
 Run `python benches/bench_bridge.py [FOLDER]`, FOLDER with the tokenizer and template of a Qwen3 model (by default that
-of the corpus). Every timed call sees a conversation that the process has not seen before. The peer is `renderers` 0.1.12
-(`bridge_to_next_turn`), skipped where it is not installed. Shared cores make absolute times noisy: read the ratios.
+of the corpus). Every timed call sees a conversation that the process has not seen before. The peer is `renderers`
+0.1.12 (`bridge_to_next_turn`), skipped where it is not installed. Shared cores make absolute times noisy: read ratios.
 """
 
 from __future__ import annotations
@@ -97,7 +97,8 @@ def bench_turns(folder):
         timed(times, trajectory.observe, new)
     first, last = median(times[:10]), median(times[-10:])
     print(
-        f"64 turns, {len(trajectory)} tokens: an observation of the first ten {first:.0f} us, of the last ten {last:.0f} us"
+        f"64 turns, {len(trajectory)} tokens: "
+        f"an observation of the first ten {first:.0f} us, of the last ten {last:.0f} us"
     )
 
 

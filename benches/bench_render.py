@@ -2,9 +2,9 @@
 
     python benches/bench_render.py [CORPUS]
 
-Every timed call gets fresh message objects with fresh text; templates are compiled once and warm. A figure is the median
-over the corpus's templates and conversations that both engines render, of the ratio of the best of the repeats; the
-engines take turns. On shared cores only ratios mean anything.
+Every timed call gets fresh message objects with fresh text; templates are compiled once and warm. A figure is the
+median over the corpus's templates and conversations that both engines render, of the ratio of the best of the repeats;
+the engines take turns. On shared cores only ratios mean anything.
 """
 
 from __future__ import annotations

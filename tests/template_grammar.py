@@ -1,8 +1,8 @@
 """A grammar of chat templates and conversations, for comparing engines on what no corpus holds.
 
 Each production notes the feature it uses, so that a run can count how often each statement, filter, test, method and
-function was tried. Expressions have a kind (text, number, list, ...), and mostly fit where they stand: a good part of the
-templates must render, or only errors would be compared.
+function was tried. Expressions have a kind (text, number, list, ...), and mostly fit where they stand: a good part of
+the templates must render, or only errors would be compared.
 """
 
 from __future__ import annotations
@@ -266,7 +266,7 @@ class Grammar:
                     self.pick(*(f"'{form}'" for form in ("%s", "%5s|", "%-5s|", "%r", "%.2s"))) + f" % ({self.any()},)"
                 ),
                 lambda: (
-                    f"'%{self.pick('d', '05d', '+d', 'x', 'o', '.2f', '8.3f', 'e', 'g', '#x', '-6d|')}' % {self.number()}"
+                    f"'%{self.pick('d', '05d', '+d', 'x', 'o', '.2f', '8.3f', 'e', 'g', '#x', '-6d|')}' % {self.number()}"  # noqa: E501
                 ),
                 lambda: f"'{{{self.pick('', ':>8', ':^8', '!r', ':.3')}}}'.format({self.text()})",
                 lambda: (
@@ -350,7 +350,7 @@ class Grammar:
         ]
         choices.append(
             lambda: (
-                f"({self.collection()})|{self.call(TO_ANY, 'filter').replace('random', 'first').replace('items', 'items|list')}"
+                f"({self.collection()})|{self.call(TO_ANY, 'filter').replace('random', 'first').replace('items', 'items|list')}"  # noqa: E501
             )
         )
         choices.append(lambda: f"m.{self.note('method get')[7:]}({self.text()}, {self.pick(1, self.quoted('d'))})")
@@ -516,7 +516,7 @@ class Grammar:
     def namespace_(self) -> str:
         self.note("function namespace")
         step = self.pick("ns.a ~ x", "ns.a + 1", "x")
-        return f"{{% set ns = namespace(a={self.pick(0, chr(39) + 'q' + chr(39))}) %}}{{% for x in l %}}{{% set ns.a = {step} %}}{{% endfor %}}{{{{ ns.a }}}}"
+        return f"{{% set ns = namespace(a={self.pick(0, chr(39) + 'q' + chr(39))}) %}}{{% for x in l %}}{{% set ns.a = {step} %}}{{% endfor %}}{{{{ ns.a }}}}"  # noqa: E501
 
     def functions(self) -> str:
         name = self.pick("cycler", "joiner", "raise_exception", "strftime_now", "range")

@@ -135,7 +135,7 @@ def test_bad_values_name_the_message(value: object, kind: str):
 
 @pytest.mark.parametrize("messages", [["Hi"], [1], "[1]", '{"role": "user"}', 3, {"role": "user"}, [None]], ids=repr)
 def test_messages_that_are_no_dicts(messages: object):
-    with pytest.raises(tt.RenderError, match="messages? ") as caught:
+    with pytest.raises(tt.RenderError, match=r"messages? ") as caught:
         tt.ChatTemplate(SOURCE).render(messages)
     assert caught.value.kind == "TypeError"
 
@@ -158,7 +158,7 @@ def test_a_rendering_error_names_line_and_message():
 
 def test_what_the_template_says_itself_stays_unchanged():
     source = "{% for m in messages %}{{ raise_exception('No ' ~ m.role) }}{% endfor %}"
-    with pytest.raises(tt.RenderError, match="^No user$") as caught:
+    with pytest.raises(tt.RenderError, match=r"^No user$") as caught:
         tt.ChatTemplate(source).render(HI)
     assert (caught.value.kind, caught.value.message_index) == ("TemplateError", 0)
 

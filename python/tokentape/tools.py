@@ -11,8 +11,8 @@ import json
 import re
 import types
 from collections.abc import Callable
-from enum import Enum
-from typing import Any, Literal, NoReturn, Union, get_args, get_origin, get_type_hints
+from enum import Enum, EnumType
+from typing import Any, Literal, NoReturn, Union, cast, get_args, get_origin, get_type_hints
 
 from tokentape.errors import RenderError
 
@@ -130,8 +130,8 @@ def _return_schema(hint: Any) -> Schema | None:
 def _hint_schema(hint: Any) -> Schema:  # noqa: PLR0911 -- one return a kind of hint
     """The JSON schema of a type hint."""
     origin, arguments = get_origin(hint), get_args(hint)
-    if isinstance(hint, type) and issubclass(hint, Enum):
-        return _values_schema([member.value for member in hint], str(hint))
+    if isinstance(hint, EnumType):
+        return _values_schema([member.value for member in cast("type[Enum]", hint)], str(hint))
     if origin is None:
         return _plain_schema(hint)
     if origin is Union or origin is types.UnionType:

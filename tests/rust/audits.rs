@@ -46,6 +46,6 @@ fn every_prefix_check_agrees() {
             wrong.push(format!("{name} {scenario} {check} k={step}: {verdict}, expected {}", text(&record, "verdict")));
         }
     }
-    println!("{count} prefix checks, {} differ", wrong.len());
+    corpus::report(&format!("{count} prefix checks, {} differ", wrong.len()));
     assert!(count > 0 && wrong.is_empty(), "{}", wrong.join("\n"));
 }

@@ -1,9 +1,10 @@
 //! The corpus of real templates, and how tests read it.
 
 use std::collections::HashMap;
-use std::io::Read;
+use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::{env, fs};
 
 use tokentape::message::{Conversation, Data};
 use tokentape::template::{Clock, ContinueFinalMessage, RenderOptions, Template};
@@ -30,10 +31,14 @@ pub(crate) fn folder() -> Option<PathBuf> {
     None
 }
 
-/// Says how many records a test ran.
+/// Says how many records a test ran, also in the file that `TOKENTAPE_RECORDS` names.
 #[expect(clippy::print_stdout, reason = "the number of records is a part of the result")]
 pub(crate) fn report(line: &str) {
     println!("{line}");
+    if let Some(path) = env::var_os("TOKENTAPE_RECORDS") {
+        let mut file = fs::OpenOptions::new().append(true).create(true).open(path).unwrap();
+        writeln!(file, "rust: {line}").unwrap();
+    }
 }
 
 /// The lines of a `.jsonl` or `.jsonl.gz` file. Text in them may hold U+2028, so only `\n` ends a line.

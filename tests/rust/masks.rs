@@ -74,7 +74,7 @@ fn every_mask_agrees_with_the_oracle() {
             wrong.push(format!("{name} {id}:\n  found    {found:?}\n  expected {wanted:?}"));
         }
     }
-    println!("{count} masks, {} differ", wrong.len());
+    corpus::report(&format!("{count} masks, {} differ", wrong.len()));
     let shown = wrong.len().min(20);
     assert!(count > 0 && wrong.is_empty(), "{} of {count} differ\n{}", wrong.len(), wrong[..shown].join("\n"));
 }
@@ -165,9 +165,9 @@ fn masks_equal_the_generation_spans_of_training_templates() {
         }
         pairs += usize::from(renderings > before);
     }
-    println!(
+    corpus::report(&format!(
         "{pairs} pairs, {renderings} renderings, {messages} messages, {} without a name; {classes:?}",
         wrong.len()
-    );
+    ));
     assert!(pairs > 0 && wrong.is_empty(), "{}", wrong.join("\n"));
 }
