@@ -18,12 +18,12 @@ const SPECIAL_TOKENS: [(&str, &str); 4] =
 /// The corpus folder. Without one the test is skipped, or fails where `TOKENTAPE_REQUIRE_CORPUS` is set.
 pub(crate) fn folder() -> Option<PathBuf> {
     let beside = Path::new(env!("CARGO_MANIFEST_DIR")).join("../shared/corpus");
-    let folder = std::env::var_os("TOKENTAPE_CORPUS").map_or(beside, PathBuf::from);
+    let folder = env::var_os("TOKENTAPE_CORPUS").map_or(beside, PathBuf::from);
     if folder.is_dir() {
         return Some(folder);
     }
     assert!(
-        std::env::var_os("TOKENTAPE_REQUIRE_CORPUS").is_none(),
+        env::var_os("TOKENTAPE_REQUIRE_CORPUS").is_none(),
         "no corpus at {}: set TOKENTAPE_CORPUS",
         folder.display()
     );
@@ -43,7 +43,7 @@ pub(crate) fn report(line: &str) {
 
 /// The lines of a `.jsonl` or `.jsonl.gz` file. Text in them may hold U+2028, so only `\n` ends a line.
 pub(crate) fn lines(path: &Path) -> Vec<String> {
-    let bytes = std::fs::read(path).expect("the corpus file");
+    let bytes = fs::read(path).expect("the corpus file");
     let mut text = String::new();
     if path.extension().is_some_and(|extension| extension == "gz") {
         flate2::read::GzDecoder::new(&*bytes).read_to_string(&mut text).expect("gzip of UTF-8");
@@ -61,7 +61,7 @@ pub(crate) struct Case {
 
 /// The conversations by id, without a generation prompt.
 pub(crate) fn cases(folder: &Path) -> HashMap<String, Case> {
-    let text = std::fs::read_to_string(folder.join("conversations.json")).expect("conversations.json");
+    let text = fs::read_to_string(folder.join("conversations.json")).expect("conversations.json");
     let all = Data::from_json(&text).expect("JSON");
     let items = all.as_items().expect("a list");
     items.iter().map(|item| (item.get("id").and_then(Data::as_text).expect("id").to_owned(), case(item))).collect()
@@ -104,7 +104,7 @@ pub(crate) fn case(item: &Data) -> Case {
 
 /// A template of the corpus, with its line ends as they are in the file.
 pub(crate) fn source(folder: &Path, name: &str) -> String {
-    std::fs::read_to_string(folder.join("templates").join(name)).expect("a template")
+    fs::read_to_string(folder.join("templates").join(name)).expect("a template")
 }
 
 /// The compiled templates by name, each compiled once.
