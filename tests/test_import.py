@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import subprocess
 import sys
 
@@ -23,6 +24,12 @@ def loaded() -> set[str]:
 def test_import_loads_no_heavy_module(loaded: set[str], module: str):
     assert module not in loaded
     assert "tokentape" in loaded
+
+
+def test_a_debug_build_warns(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(tokentape._core, "build_profile", "debug")
+    with pytest.warns(RuntimeWarning, match="debug build"):
+        importlib.reload(tokentape)
 
 
 def test_the_build_is_a_release_build():

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import importlib
+import warnings
 from typing import TYPE_CHECKING, Any
 
-from tokentape import feeds
+from tokentape import _core, feeds
 from tokentape._core import (
     AssistantSpans,
     Audit,
@@ -45,6 +46,13 @@ if TYPE_CHECKING:
 _LAZY = dict.fromkeys(("PAUSE", "Collected", "Collection", "Environment", "collect", "stream"), "tokentape.envs")
 """Names of floors above `feeds`, loaded when they are first used."""
 _LAZY_MODULES = frozenset({"envs", "policies", "view"})
+
+if _core.build_profile != "release":
+    warnings.warn(
+        "this is a debug build of tokentape, many times slower than a release build: use `make build`",
+        RuntimeWarning,
+        stacklevel=2,
+    )
 
 __all__ = [
     "PAUSE",
