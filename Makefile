@@ -74,8 +74,11 @@ format: $(VENV)/lint.stamp ## Format all sources
 	$(BIN)/ruff format
 	$(BIN)/ruff check --fix
 
-bench: build $(VENV)/test.stamp ## Print the figures of README.md (peers that are not installed are left out)
-	for program in import chat render bridge pack; do $(BIN)/python benches/bench_$$program.py; done
+bench: build $(VENV)/test.stamp ## Print the figures of README.md; MODEL=FOLDER adds those of a model
+	$(BIN)/python benches/bench_import.py
+	$(BIN)/python benches/bench_pack.py
+	$(if $(MODEL),$(BIN)/python benches/bench_chat.py $(MODEL))
+	$(if $(MODEL),$(BIN)/python benches/bench_bridge.py $(MODEL))
 
 clean: ## Remove what the build made
 	rm -rf target $(VENV) $(TORCH) demo python/tokentape/_core*.so
