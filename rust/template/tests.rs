@@ -2,7 +2,7 @@
 
 use super::arguments::{Args, required};
 use super::ast::{BinaryOp, CompareOp};
-use super::compare::equal;
+use super::compare::{equal, hash_key};
 use super::dump::to_text;
 use super::filters;
 use super::methods::{is_lower, is_upper};
@@ -59,8 +59,8 @@ pub(super) fn find(name: &str) -> Option<Test> {
             let [container] = args.bind("in", ["seq"], 1)?;
             renderer.contains(&required(container), value)
         },
-        "filter" => |_, value, args| plain(args, value.as_str().is_some_and(|name| filters::find(name).is_some())),
-        "test" => |_, value, args| plain(args, value.as_str().is_some_and(|name| find(name).is_some())),
+        "filter" => |_, value, args| known(args, value, |name| filters::find(name).is_some()),
+        "test" => |_, value, args| known(args, value, |name| find(name).is_some()),
         "==" | "eq" | "equalto" => |renderer, value, args| compare(renderer, CompareOp::Eq, value, args),
         "!=" | "ne" => |renderer, value, args| compare(renderer, CompareOp::Ne, value, args),
         ">" | "gt" | "greaterthan" => |renderer, value, args| compare(renderer, CompareOp::Gt, value, args),
@@ -75,6 +75,12 @@ pub(super) fn find(name: &str) -> Option<Test> {
 fn plain(args: Args<'_>, holds: bool) -> Result<bool> {
     args.none("test")?;
     Ok(holds)
+}
+
+/// Whether a value is a known name; what cannot be a key of a dict cannot be looked up.
+fn known<'a>(args: Args<'a>, value: &Value<'a>, is_known: fn(&str) -> bool) -> Result<bool> {
+    hash_key(value)?;
+    plain(args, value.as_str().is_some_and(is_known))
 }
 
 fn compare<'a>(renderer: &mut Renderer<'a>, operator: CompareOp, value: &Value<'a>, args: Args<'a>) -> Result<bool> {
