@@ -88,6 +88,9 @@ fn order_at<'a>(left: &Value<'a>, right: &Value<'a>, operator: &str, depth: usiz
         (Value::List(a), Value::List(b)) | (Value::Tuple(a), Value::Tuple(b)) => {
             return order_lists(a, b, operator, depth);
         }
+        (Value::Group(_) | Value::Tuple(_), Value::Group(_) | Value::Tuple(_)) => {
+            return order_lists(&as_tuple(left), &as_tuple(right), operator, depth);
+        }
         _ => {}
     }
     if let (Some(a), Some(b)) = (Number::of(left), Number::of(right)) {
@@ -95,6 +98,15 @@ fn order_at<'a>(left: &Value<'a>, right: &Value<'a>, operator: &str, depth: usiz
     }
     let (left, right) = (left.type_name(), right.type_name());
     Err(type_error(format!("'{operator}' not supported between instances of '{left}' and '{right}'")))
+}
+
+/// The items of a tuple or of a group, which is one.
+fn as_tuple<'a>(value: &Value<'a>) -> List<'a> {
+    match value {
+        Value::Tuple(items) => items.clone(),
+        Value::Group(group) => List::new(vec![group.0.clone(), group.1.clone()]),
+        _ => List::new(Vec::new()),
+    }
 }
 
 fn order_lists<'a>(a: &List<'a>, b: &List<'a>, operator: &str, depth: usize) -> Result<Option<Ordering>> {

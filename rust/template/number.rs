@@ -288,6 +288,9 @@ fn exact_quotient(left: &Number, right: &Number) -> Option<f64> {
         return None;
     }
     let (a, b) = (left.big(), right.big());
+    if a.is_zero() {
+        return None;
+    }
     let shift = 66 + b.bits() as i64 - a.bits() as i64;
     let scaled = if shift >= 0 { (a << shift) / &b } else { a / (b << -shift) };
     Some(scaled.to_f64()? * 2f64.powi(i32::try_from(-shift).ok()?))

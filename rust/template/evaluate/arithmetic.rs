@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use super::super::arguments::integer;
 use super::super::ast::{BinaryOp, Expr};
 use super::super::escape::{added_to, escaped};
-use super::super::failure::type_error;
+use super::super::failure::{raise, type_error};
 use super::super::format::percent;
 use super::super::number::{self, Number};
 use super::super::render::Renderer;
@@ -95,6 +95,9 @@ impl<'a> Renderer<'a> {
         let (Value::Int(_) | Value::Bool(_) | Value::Big(_)) = count else {
             return Err(type_error(format!("can't multiply sequence by non-int of type '{}'", count.type_name())));
         };
+        if let Value::Big(_) = count {
+            return Err(raise("OverflowError", "cannot fit 'int' into an index-sized integer"));
+        }
         let count = usize::try_from(integer(count)?).unwrap_or(0);
         self.check_size(count.saturating_mul(size))?;
         Ok(count)

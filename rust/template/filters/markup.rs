@@ -9,7 +9,7 @@ use super::super::escape::escaped;
 use super::super::failure::{raise, type_error, value_error};
 use super::super::render::Renderer;
 use super::super::text::Text;
-use super::super::value::Value;
+use super::super::value::{Value, View};
 use super::Call;
 use crate::Result;
 
@@ -134,21 +134,20 @@ fn urlencode<'a>(renderer: &mut Renderer<'a>, value: Value<'a>, args: Args<'a>) 
     if whole {
         return Ok(Value::own(quoted(to_text(&value)?.as_str(), true)));
     }
-    let pairs = if let Value::Dict(map) = &value {
-        map.entries().map(|(key, value)| vec![key, value]).collect()
-    } else {
-        let items = renderer.collect(&value)?;
-        items.iter().map(|pair| renderer.collect(pair)).collect::<Result<Vec<_>>>()?
+    let entries = match value {
+        Value::Dict(map) => Value::View(View::Items, map),
+        value => value,
     };
+    let mut source = renderer.iterate(&entries)?;
     let mut out = String::new();
-    for pair in pairs {
-        let [key, value] = pair.as_slice() else {
-            return Err(value_error(format!("not enough values to unpack (expected 2, got {})", pair.len())));
-        };
+    while let Some(pair) = renderer.next(&mut source)? {
+        let pair = renderer.unpack(&pair, 2)?;
         if !out.is_empty() {
             out.push('&');
         }
-        let _ = write!(out, "{}={}", quoted(to_text(key)?.as_str(), false), quoted(to_text(value)?.as_str(), false));
+        let text = |index: usize| to_text(&pair[index]).map(|text| quoted(text.as_str(), false));
+        let _ = write!(out, "{}={}", text(0)?, text(1)?);
+        renderer.check_size(out.len())?;
     }
     Ok(Value::own(out))
 }

@@ -27,7 +27,8 @@ impl<'a> Renderer<'a> {
         Ok(())
     }
 
-    pub(super) fn unpack(&mut self, value: &Value<'a>, count: usize) -> Result<Vec<Value<'a>>> {
+    /// Exactly so many items of a value.
+    pub(in super::super) fn unpack(&mut self, value: &Value<'a>, count: usize) -> Result<Vec<Value<'a>>> {
         if let Value::Namespace(_) | Value::Int(_) | Value::None | Value::Bool(_) | Value::Float(_) = value {
             return Err(type_error(format!("cannot unpack non-iterable {} object", value.type_name())));
         }
