@@ -29,6 +29,11 @@ impl TokenBytes {
         }
     }
 
+    /// Whether an entry is spelt as the number of a byte.
+    pub(super) fn names_a_byte(token: &str) -> bool {
+        single_byte(token).is_some()
+    }
+
     /// The bytes of an entry.
     pub(super) fn decode(&self, token: &str) -> Vec<u8> {
         match self {

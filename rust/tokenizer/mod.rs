@@ -6,14 +6,19 @@
 
 mod added;
 mod bytes;
+mod decode;
+mod pieces;
 mod reference;
 
 use std::ops::Range;
+use std::sync::OnceLock;
 
 use sha2::{Digest, Sha256};
 
 pub use self::added::AddedToken;
 use self::bytes::TokenBytes;
+pub use self::decode::TextStream;
+use self::pieces::Pieces;
 use self::reference::Reference;
 use crate::{Error, ErrorKind, Result, TokenId};
 
@@ -32,6 +37,8 @@ pub struct Encoded {
 pub struct Tokenizer {
     reference: Reference,
     bytes: TokenBytes,
+    /// Laid out when something is first decoded.
+    pieces: OnceLock<Option<Pieces>>,
     added: Vec<AddedToken>,
     sha256: String,
 }
@@ -42,7 +49,8 @@ impl Tokenizer {
         let reference = Reference::from_json(json)?;
         let added = added::from_json(json)?;
         let bytes = TokenBytes::of(&reference);
-        Ok(Self { reference, bytes, added, sha256: format!("{:x}", Sha256::digest(json)) })
+        let pieces = OnceLock::new();
+        Ok(Self { reference, bytes, pieces, added, sha256: format!("{:x}", Sha256::digest(json)) })
     }
 
     /// The ids of a text.
@@ -63,24 +71,47 @@ impl Tokenizer {
 
     /// The text of ids: bytes that are no UTF-8 become U+FFFD.
     pub fn decode(&self, token_ids: &[TokenId], skip_special_tokens: bool) -> Result<String> {
-        if let Some(index) = token_ids.iter().position(|id| self.token(*id).is_none()) {
-            return Err(Error::new(
-                ErrorKind::Tokenizer,
-                format!(
-                    "token {index}: the tokenizer has no token with the id {}; it has ids from 0 to {}",
-                    token_ids[index],
-                    self.vocab_size() - 1
-                ),
-            ));
-        }
+        let mut stream = TextStream::new(skip_special_tokens);
+        let mut text = stream.push(self, token_ids)?;
+        text.push_str(&stream.finish(self)?);
+        Ok(text)
+    }
+
+    /// As [`Tokenizer::decode`], by the reference.
+    fn decode_whole(&self, token_ids: &[TokenId], skip_special_tokens: bool) -> Result<String> {
         self.reference.decode(token_ids, skip_special_tokens)
     }
 
-    /// The bytes that a token stands for, which need not be whole characters.
+    /// Refuses ids that no token has; the first of `token_ids` is the token `first` to the caller.
+    fn check_ids(&self, token_ids: &[TokenId], first: usize) -> Result<()> {
+        match token_ids.iter().position(|id| !self.has(*id)) {
+            None => Ok(()),
+            Some(index) => Err(failure(format!(
+                "token {}: the tokenizer has no token with the id {}; it has ids from 0 to {}",
+                first + index,
+                token_ids[index],
+                self.vocab_size().saturating_sub(1)
+            ))),
+        }
+    }
+
+    fn has(&self, id: TokenId) -> bool {
+        self.pieces().map_or_else(|| self.token(id).is_some(), |pieces| pieces.get(id).is_some())
+    }
+
+    fn pieces(&self) -> Option<&Pieces> {
+        self.pieces.get_or_init(|| Pieces::new(&self.reference, &self.bytes)).as_ref()
+    }
+
+    /// The bytes that a token stands for, which need not be whole characters. An added token stands for its content.
     pub fn token_bytes(&self, id: TokenId) -> Option<Vec<u8>> {
-        let token = self.token(id)?;
-        let added = self.added.iter().any(|added| added.id == id);
-        Some(if added { token.into_bytes() } else { self.bytes.decode(&token) })
+        if let Ok(index) = self.added.binary_search_by_key(&id, |added| added.id) {
+            return Some(self.added[index].content.clone().into_bytes());
+        }
+        match self.pieces() {
+            Some(pieces) => pieces.get(id).map(|piece| piece.bytes.to_vec()),
+            None => self.token(id).map(|token| self.bytes.decode(&token)),
+        }
     }
 
     /// The token with an id, as the vocabulary spells it.

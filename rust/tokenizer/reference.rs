@@ -91,6 +91,11 @@ impl Reference {
         self.library.id_to_token(u32::try_from(id).ok()?)
     }
 
+    /// Whether decoding without special tokens leaves a token out.
+    pub(super) fn is_special(&self, token: &str) -> bool {
+        self.library.get_added_vocabulary().is_special_token(token)
+    }
+
     pub(super) fn id_of(&self, token: &str) -> Option<TokenId> {
         self.library.token_to_id(token).map(|id| id as TokenId)
     }

@@ -1,0 +1,117 @@
+//! What each token adds to a decoded text, laid out by id.
+
+use tokenizers::DecoderWrapper;
+
+use super::bytes::TokenBytes;
+use super::reference::Reference;
+use crate::TokenId;
+
+/// A vocabulary with larger ids is decoded by the reference: the table has a slot for each id.
+const MOST_IDS: usize = 1 << 24;
+
+/// The letter that stands for a space.
+const SPACE: &str = "▁";
+
+/// How bytes become text.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Joining {
+    /// The bytes of all tokens in a row; each maximal stretch that is no UTF-8 becomes one U+FFFD.
+    Bytes,
+    /// Text of its own for each token; a run of single-byte tokens that is no UTF-8 as a whole becomes one U+FFFD a
+    /// byte. So many spaces are left out where the text begins.
+    Runs {
+        /// The most spaces that are left out.
+        strip: usize,
+    },
+}
+
+impl Joining {
+    /// What the tokenizer's decoder does, if it is one of the two.
+    fn of(decoder: &DecoderWrapper) -> Option<Self> {
+        match decoder {
+            DecoderWrapper::ByteLevel(_) => Some(Self::Bytes),
+            DecoderWrapper::Sequence(sequence) => match sequence.get_decoders() {
+                [DecoderWrapper::ByteLevel(_)] => Some(Self::Bytes),
+                [replace, DecoderWrapper::ByteFallback(_), DecoderWrapper::Fuse(_)] if is_space(replace) => {
+                    Some(Self::Runs { strip: 0 })
+                }
+                [replace, DecoderWrapper::ByteFallback(_), DecoderWrapper::Fuse(_), DecoderWrapper::Strip(strip)]
+                    if is_space(replace) && strip.content == ' ' && strip.stop == 0 =>
+                {
+                    Some(Self::Runs { strip: strip.start })
+                }
+                _ => None,
+            },
+            _ => None,
+        }
+    }
+}
+
+/// Whether a decoder turns `▁` into a space, and does nothing else.
+fn is_space(decoder: &DecoderWrapper) -> bool {
+    serde_json::to_value(decoder).is_ok_and(|value| {
+        value == serde_json::json!({"type": "Replace", "pattern": {"String": SPACE}, "content": " "})
+    })
+}
+
+/// What a token adds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Kind {
+    /// No token has the id.
+    Missing,
+    /// Text, or the bytes of text.
+    Text,
+    /// One byte, named by its number.
+    Byte,
+}
+
+/// A token as the decoder sees it.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Piece<'a> {
+    pub(super) kind: Kind,
+    pub(super) special: bool,
+    pub(super) bytes: &'a [u8],
+}
+
+/// The pieces of all ids.
+#[derive(Debug)]
+pub(super) struct Pieces {
+    pub(super) joining: Joining,
+    bytes: Vec<u8>,
+    /// For each id, where its bytes end, its kind, and whether skipping special tokens skips it.
+    slots: Vec<(u32, Kind, bool)>,
+}
+
+impl Pieces {
+    /// The table of a tokenizer, unless its decoder is another than the two that are modelled.
+    pub(super) fn new(reference: &Reference, spelling: &TokenBytes) -> Option<Self> {
+        let joining = Joining::of(reference.decoder()?)?;
+        let count = reference.vocab_size();
+        if count > MOST_IDS {
+            return None;
+        }
+        let mut pieces = Self { joining, bytes: Vec::new(), slots: Vec::with_capacity(count) };
+        for id in 0..count {
+            pieces.add(reference.token(id as TokenId), reference, spelling);
+        }
+        Some(pieces)
+    }
+
+    fn add(&mut self, token: Option<String>, reference: &Reference, spelling: &TokenBytes) {
+        let (kind, special) = token.map_or((Kind::Missing, false), |token| {
+            let decoded = spelling.decode(&token);
+            self.bytes.extend_from_slice(&decoded);
+            let single = matches!(self.joining, Joining::Runs { .. }) && TokenBytes::names_a_byte(&token);
+            (if single { Kind::Byte } else { Kind::Text }, reference.is_special(&token))
+        });
+        self.slots.push((self.bytes.len() as u32, kind, special));
+    }
+
+    /// The piece of an id, if a token has it.
+    pub(super) fn get(&self, id: TokenId) -> Option<Piece<'_>> {
+        let index = usize::try_from(id).ok()?;
+        let &(end, kind, special) = self.slots.get(index).filter(|slot| slot.1 != Kind::Missing)?;
+        let start = if index == 0 { 0 } else { self.slots[index - 1].0 };
+        Some(Piece { kind, special, bytes: &self.bytes[start as usize..end as usize] })
+    }
+}
