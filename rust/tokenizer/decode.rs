@@ -121,6 +121,7 @@ fn may_be_completed(bytes: &[u8]) -> bool {
 }
 
 #[cfg(test)]
+#[expect(clippy::unwrap_used, reason = "a test fails by it")]
 mod tests {
     use super::*;
     use crate::tokenizer::tests::byte_level;
