@@ -227,7 +227,7 @@ mod tests {
     #[test]
     fn empty_reasoning_is_skipped_with_its_white_space() {
         let skipped = |text: &str| empty_reasoning(text, 0, text.len());
-        assert_eq!(skipped("<think>\n\n</think>\n\nHi"), 20);
+        assert_eq!(skipped("<think>\n\n</think>\n\nHi"), 19);
         assert_eq!(skipped("</think>Hi"), 8);
         assert_eq!(skipped("<|channel>thought\n<channel|>Hi"), 28);
         assert_eq!(skipped("<think>a</think>Hi"), 0);
