@@ -213,7 +213,7 @@ impl Renderer {
         from: u32,
     ) -> Result<Encoded> {
         let literal = literal(text, conversation, settings);
-        seams::encode_from(&self.0.tokenizer, &text.text, literal.as_deref(), from)
+        seams::encode_piece(&self.0.tokenizer, &text.text, literal.as_deref(), from..text.text.len() as u32)
     }
 
     /// Encodes a rendered text, cut at `cuts`, under the rule for control tokens.

@@ -39,34 +39,30 @@ pub(super) fn encode(
     let size = text.len() as u32;
     let mut start = 0;
     for end in cuts.iter().copied().filter(|cut| *cut > 0 && *cut < size).chain([size]) {
-        let piece = &text[start as usize..end as usize];
-        let encoded = match literal {
-            None => tokenizer.encode_with_offsets(piece)?,
-            Some(ranges) => tokenizer.encode_guarded(piece, &inside(ranges, start..end))?,
-        };
+        let encoded = encode_piece(tokenizer, text, literal, start..end)?;
         if start == 0 && end == size {
             return Ok(encoded);
         }
         whole.ids.extend(encoded.ids);
-        whole.starts.extend(encoded.starts.into_iter().map(|at| at + start));
+        whole.starts.extend(encoded.starts);
         start = end;
     }
     Ok(whole)
 }
 
-/// Encodes the text from `from` on; starts are places in the whole text.
-pub(super) fn encode_from(
+/// Encodes one piece of a text; starts are places in the whole text.
+pub(super) fn encode_piece(
     tokenizer: &Tokenizer,
     text: &str,
     literal: Option<&[Range<u32>]>,
-    from: u32,
+    piece: Range<u32>,
 ) -> Result<Encoded> {
-    let piece = &text[from as usize..];
+    let part = &text[piece.start as usize..piece.end as usize];
     let mut encoded = match literal {
-        None => tokenizer.encode_with_offsets(piece)?,
-        Some(ranges) => tokenizer.encode_guarded(piece, &inside(ranges, from..text.len() as u32))?,
+        None => tokenizer.encode_with_offsets(part)?,
+        Some(ranges) => tokenizer.encode_guarded(part, &inside(ranges, piece.clone()))?,
     };
-    encoded.starts.iter_mut().for_each(|start| *start += from);
+    encoded.starts.iter_mut().for_each(|start| *start += piece.start);
     Ok(encoded)
 }
 
