@@ -135,7 +135,7 @@ def test_an_error_while_writing_leaves_the_older_file(tmp_path, monkeypatch):
     def full(_path):
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
-    monkeypatch.setattr("tokentape.batch.files._sync", full)
+    monkeypatch.setattr("tokentape.batch.files.sync", full)
     with pytest.raises(OSError, match="No space left"):
         tt.Batch.from_rows(ROWS[:1]).write(target)
     assert target.read_bytes() == before

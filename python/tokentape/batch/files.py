@@ -14,7 +14,7 @@ from tokentape.errors import SchemaError
 if TYPE_CHECKING:
     from collections.abc import Generator
 
-__all__ = ["TEMPORARY", "atomic", "expand", "pyarrow"]
+__all__ = ["TEMPORARY", "atomic", "expand", "pyarrow", "sync"]
 
 #: The start of the name of a file that is not whole yet; readers pass over it.
 TEMPORARY = ".partial-"
@@ -45,14 +45,15 @@ def atomic(path: Path) -> Generator[Path]:
     temporary = path.with_name(f"{TEMPORARY}{os.getpid()}-{path.name}")
     try:
         yield temporary
-        _sync(temporary)
+        sync(temporary)
         temporary.replace(path)
-        _sync(path.parent)
+        sync(path.parent)
     finally:
         temporary.unlink(missing_ok=True)
 
 
-def _sync(path: Path) -> None:
+def sync(path: Path) -> None:
+    """Waits until a file, or the names in a folder, would last through a power cut."""
     descriptor = os.open(path, os.O_RDONLY)
     try:
         os.fsync(descriptor)

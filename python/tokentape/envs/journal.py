@@ -13,10 +13,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from tokentape.batch.files import atomic
 from tokentape.errors import SchemaError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
 __all__ = ["Journal", "JournalEntry"]
 
@@ -103,25 +104,5 @@ class Journal:
     def _rewrite(self) -> None:
         """Write all valid entries under another name and rename, so that the journal is whole at every moment."""
         text = json.dumps(FORMAT) + "\n" + "".join(entry.to_line() for entry in self.entries)
-        write_whole(self._path, [text.encode()])
-
-
-def write_whole(path: Path, parts: Iterable[bytes]) -> None:
-    """Write a file so that it is either there whole or not at all: another name, fsync, rename, fsync of the folder."""
-    temporary = path.with_name(f".{path.name}.tmp")
-    with temporary.open("wb") as file:
-        for part in parts:
-            file.write(part)
-        file.flush()
-        os.fsync(file.fileno())
-    temporary.rename(path)
-    sync_folder(path.parent)
-
-
-def sync_folder(folder: Path) -> None:
-    """Make the names in a folder last through a power cut."""
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
+        with atomic(self._path) as temporary:
+            temporary.write_text(text, encoding="utf-8")

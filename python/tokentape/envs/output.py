@@ -7,7 +7,6 @@ as a batch of exactly the groups of the finished items.
 from __future__ import annotations
 
 import fcntl
-import os
 import shutil
 import time
 from collections import Counter
@@ -15,7 +14,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TextIO
 
 from tokentape import Batch, Group
-from tokentape.envs.journal import Journal, JournalEntry, sync_folder
+from tokentape.batch.files import sync
+from tokentape.envs.journal import Journal, JournalEntry
 from tokentape.envs.source import Work
 from tokentape.envs.tally import Tally
 from tokentape.errors import ArgumentError
@@ -188,7 +188,7 @@ class FolderOutput:
             JournalEntry(entry.items, name, partial.stat().st_size, entry.dropped, entry.backlog, entry.status)
         )
         partial.rename(self._folder / name)
-        sync_folder(self._folder)
+        sync(self._folder)
 
 
 class SingleFileOutput(FolderOutput):
@@ -218,10 +218,7 @@ class SingleFileOutput(FolderOutput):
         segments = any(self._folder.glob("*.arrow"))
         if not finished and not segments:
             return
-        partial = self._folder.with_name(f".{self._file.name}.partial.arrow")
-        (Batch.read(self._folder) if segments else Batch.from_groups([])).write(partial)
-        os.replace(partial, self._file)  # noqa: PTH105 -- replaces on every platform
-        sync_folder(self._file.parent)
+        (Batch.read(self._folder) if segments else Batch.from_groups([])).write(self._file)
         if finished:
             shutil.rmtree(self._folder)
 
