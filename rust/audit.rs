@@ -12,6 +12,7 @@ use std::sync::Arc;
 
 pub use findings::Finding;
 pub use prefix::{Prefix, Step, Verdict, steps};
+pub use probes::scenarios;
 
 use crate::mask::Masker;
 use crate::message::Conversation;
@@ -92,7 +93,7 @@ impl Audit {
 /// One entry for each kind of conversation and check: the first step that breaks, else that raises, else the first.
 fn checks(template: &Template, options: &RenderOptions) -> Vec<Check> {
     let mut checks = Vec::new();
-    for (scenario, conversation) in probes::scenarios() {
+    for (scenario, conversation) in scenarios() {
         let steps = steps(template, &conversation, options);
         for check in [Prefix::P1, Prefix::P2, Prefix::P3, Prefix::P4] {
             let of_check = || steps.iter().filter(|step| step.check == check);

@@ -77,7 +77,7 @@ def play(chat: tt.Chat, template: str, name: str, tally: Tally) -> None:
         tally.counts["not rendered"] += 1
         return
     sampled: list[int] = []
-    stable = True
+    stable, expected = True, set()
     for turn, following in zip(turns, [*turns[1:], None], strict=True):
         try:
             ids, aligned = canonical(chat, messages[: turn + 1], options)
@@ -92,6 +92,8 @@ def play(chat: tt.Chat, template: str, name: str, tally: Tally) -> None:
         if following is None:
             break
         checks = [verdicts.get(key) for key in (("P1", turn), ("P2", turn + 1), ("P4", turn))]
+        kinds = ("generation_prompt", "history", "history")
+        expected |= {kind for kind, check in zip(kinds, checks, strict=True) if check == "break"}
         stable = stable and aligned and all(check == "ok" for check in checks)
         try:
             trajectory = trajectory.observe(messages[turn + 1 : following])
@@ -99,7 +101,7 @@ def play(chat: tt.Chat, template: str, name: str, tally: Tally) -> None:
         except tt.RenderError:
             tally.counts["not rendered"] += 1
             return
-        judge(trajectory, full.token_ids, stable, f"{template} {name} turn {turn}", tally)
+        judge(trajectory, full.token_ids, stable, expected, f"{template} {name} turn {turn}", tally)
         assert trajectory.token_ids[trajectory.sampled_mask].tolist() == sampled
 
 
@@ -122,7 +124,7 @@ def canonical(chat: tt.Chat, messages: list, options: dict) -> tuple[list[int], 
     return (ids[: stop + 1] if stop >= 0 and not chat.decode(ids[stop + 1 :]).strip() else ids), aligned
 
 
-def judge(trajectory, full, stable, place, tally) -> None:
+def judge(trajectory, full, stable, expected, place, tally) -> None:
     """Counts one observation, and notes it if it is not what the audit lets expect."""
     equal = trajectory.token_ids.tolist() == full.tolist()
     divergence = trajectory.divergence()
@@ -137,3 +139,5 @@ def judge(trajectory, full, stable, place, tally) -> None:
         tally.wrong.append(f"{place}: not reported")
     else:
         tally.counts[f"unstable, {divergence.kind}"] += 1
+        if expected and divergence.kind not in expected:
+            tally.wrong.append(f"{place}: {divergence.kind} is none of {expected}: {divergence}")

@@ -2,6 +2,7 @@
 
 import copy
 import pickle
+import warnings
 
 import pytest
 from hypothesis import given, settings
@@ -265,3 +266,14 @@ def survive(data, steps):
         assert trajectory.token_ids[: len(before)].tolist() == before
         assert trajectory.token_ids[trajectory.sampled_mask].tolist() == sampled
         assert len(trajectory.logprobs) == len(trajectory.message_index) == len(trajectory)
+
+
+def test_a_template_that_rewrites_history_says_so_once():
+    chat = chat_of(THINKING)
+    with pytest.warns(tt.HistoryWarning, match=r'user "one", assistant "<think>.*history="fork"'):
+        chat.start(USER)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", tt.HistoryWarning)
+        chat.start(USER)
+        chat_of(THINKING).start(USER, history="fork")
+        chat_of(CHATML).start(USER)

@@ -147,6 +147,10 @@ class Chat:
             template_kwargs: Further arguments of the template, such as `enable_thinking`.
             **kwargs: The same, by name.
 
+        Warns:
+            HistoryWarning: The template rewrites history, and `history` is `"keep"`; once for each chat, with the
+                smallest conversation that shows it.
+
         Raises:
             RenderError: The template cannot render the conversation.
             TrajectoryError: A message has media parts.

@@ -9,6 +9,7 @@ __all__ = [
     "ArgumentError",
     "BridgeError",
     "BudgetError",
+    "HistoryWarning",
     "PolicyError",
     "RenderError",
     "SchemaError",
@@ -77,3 +78,11 @@ class SchemaError(TokentapeError, ValueError):
 
 class PolicyError(TokentapeError, RuntimeError):
     """A policy or its server did not give a usable completion."""
+
+
+class HistoryWarning(UserWarning):
+    """A trajectory only appends, and its chat template prints earlier turns otherwise once the conversation goes on.
+
+    The policy then goes on with what it saw, not with what the template would print. Said once for each chat; where
+    that is meant, silence it with `warnings.simplefilter("ignore", tokentape.HistoryWarning)`.
+    """

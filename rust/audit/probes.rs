@@ -63,7 +63,7 @@ pub(super) fn with_tools(messages: Vec<Data>) -> Conversation {
 }
 
 /// The conversations whose prefixes are checked, by name, the smallest of each kind first.
-pub(super) fn scenarios() -> Vec<(&'static str, Conversation)> {
+pub fn scenarios() -> Vec<(&'static str, Conversation)> {
     let user = |text| message("user", text);
     let answer = |text| message("assistant", text);
     vec![

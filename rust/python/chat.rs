@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::ffi::CString;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use numpy::PyArray1;
 use pyo3::exceptions::PyUserWarning;
@@ -13,7 +14,7 @@ use pyo3::types::{PyBytes, PyDict, PyString};
 use super::arrays::{self, frozen};
 use super::audit::PyAudit;
 use super::convert;
-use super::error::to_python;
+use super::error::{to_python, warn};
 use super::gil::detached;
 use super::rendered::{PyRendered, choice};
 use super::trajectory::{PyTrajectory, identity};
@@ -31,6 +32,8 @@ use crate::{Error, Result, TokenId};
 #[pyclass(frozen, subclass, name = "Chat", module = "tokentape._core")]
 pub(super) struct PyChat {
     renderer: Renderer,
+    /// Set once a person was told what the template does to history.
+    history_told: AtomicBool,
 }
 
 impl PyChat {
@@ -72,7 +75,7 @@ impl PyChat {
             let stops = stops.filter_map(Result::transpose).collect::<Result<Vec<_>>>()?;
             Ok(Renderer::new(tokenizer, &compile(templates)?, special_tokens.into(), stops))
         })?;
-        Ok(Self { renderer })
+        Ok(Self { renderer, history_told: AtomicBool::new(false) })
     }
 
     #[pyo3(signature = (messages, **options), text_signature = "(self, messages, *, tools=None, documents=None, add_generation_prompt=False, continue_final_message=False, now=None, control_tokens='all', trusted_roles=(), seams='parity', chat_template=None, template_kwargs=None, **kwargs)")]
@@ -138,6 +141,7 @@ impl PyChat {
             explicit: None,
             chat: Some(Arc::new(slf.clone().into_any().unbind())),
         };
+        slf.get().tell_history(py, &dialogue)?;
         PyTrajectory::start(py, dialogue, identity(rollout, agent, id))
     }
 
@@ -248,6 +252,22 @@ impl PyChat {
         }
         let Ok(template) = self.renderer.template(conversation, settings) else { return Ok(()) };
         warn_unread(py, template, conversation)
+    }
+}
+
+impl PyChat {
+    /// Tells once, before a trajectory that only appends, that the template rewrites what a policy saw.
+    fn tell_history(&self, py: Python<'_>, dialogue: &Dialogue) -> PyResult<()> {
+        if dialogue.history != History::Keep || self.history_told.swap(true, Ordering::Relaxed) {
+            return Ok(());
+        }
+        let Some(rewriting) = py.detach(|| dialogue.rewriting()) else { return Ok(()) };
+        let warning = format!(
+            "{}. A trajectory with history=\"keep\" goes on with what the policy saw; history=\"fork\" begins a fragment \
+             there, and chat.audit() tells more",
+            rewriting.words()
+        );
+        warn(py, "HistoryWarning", &warning)
     }
 }
 

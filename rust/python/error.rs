@@ -1,4 +1,6 @@
-//! The one place where errors of the engine become Python exceptions: the classes live in `tokentape.errors`.
+//! The one place where errors and warnings of the engine become Python's: the classes live in `tokentape.errors`.
+
+use std::ffi::CString;
 
 use pyo3::prelude::*;
 
@@ -32,4 +34,10 @@ fn build(py: Python<'_>, error: &Error) -> PyResult<PyErr> {
         exception.setattr("message_index", error.message_index())?;
     }
     Ok(PyErr::from_value(exception))
+}
+
+/// Warns with a class of `tokentape.errors`, at the caller's line.
+pub(super) fn warn(py: Python<'_>, class: &str, message: &str) -> PyResult<()> {
+    let class = py.import("tokentape.errors")?.getattr(class)?;
+    PyErr::warn(py, &class, &CString::new(message)?, 1)
 }

@@ -33,12 +33,31 @@ impl Class {
 }
 
 /// A place where a template breaks with what it printed before.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Rewrite {
     /// What it does.
     pub class: Class,
     /// The first byte of the rendered conversation that differs.
     pub byte: usize,
+    /// What was printed before.
+    before: String,
+    /// What is printed now.
+    after: String,
+}
+
+/// How many characters of a text an excerpt shows.
+const EXCERPT: usize = 40;
+
+impl Rewrite {
+    fn new(class: Class, before: &str, after: &str) -> Self {
+        Self { class, byte: common_prefix(after, before), before: before.to_owned(), after: after.to_owned() }
+    }
+
+    /// What was printed where the texts part, and what is printed there now.
+    pub(super) fn excerpts(&self) -> (String, String) {
+        let excerpt = |text: &str| text[self.byte..].chars().take(EXCERPT).collect();
+        (excerpt(&self.before), excerpt(&self.after))
+    }
 }
 
 /// The first difference between a tape and a full render of its conversation.
@@ -65,7 +84,17 @@ pub(super) fn rewrite(
     prompt: bool,
 ) -> Result<Option<Rewrite>> {
     let whole = dialogue.renderer.render_text(conversation, &dialogue.settings(prompt))?.text;
-    rewrite_in(dialogue, conversation, message, &whole)
+    rewrite_in(dialogue, conversation, message, &whole, Turn::Before)
+}
+
+/// How much of an earlier turn must stay: what ends a turn is often printed otherwise behind it, and a tape keeps the
+/// one that was sampled.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Turn {
+    /// All before the token that ends it.
+    Before,
+    /// That token too.
+    Through,
 }
 
 fn rewrite_in(
@@ -73,30 +102,31 @@ fn rewrite_in(
     conversation: &Conversation,
     message: usize,
     whole: &str,
+    turn: Turn,
 ) -> Result<Option<Rewrite>> {
     let first =
         |count: usize| Conversation { messages: conversation.messages[..count].to_vec(), ..conversation.clone() };
     let asked = dialogue.renderer.render_text(&first(message), &dialogue.settings(true))?.text;
-    let answered = answer(dialogue, &first(message + 1), message);
+    let answered = answer(dialogue, &first(message + 1), message, turn);
     if !whole.starts_with(&asked) {
         let stable = answered.as_ref().is_ok_and(|answered| answered.starts_with(&asked));
         let class = if stable { Class::History } else { Class::GenerationPrompt };
-        return Ok(Some(Rewrite { class, byte: common_prefix(whole, &asked) }));
+        return Ok(Some(Rewrite::new(class, &asked, whole)));
     }
     // A template that refuses to end with an answer is not seen rewriting it.
     let Ok(answered) = answered else { return Ok(None) };
-    let byte = common_prefix(whole, &answered);
-    Ok((byte < answered.len()).then_some(Rewrite { class: Class::History, byte }))
+    Ok((!whole.starts_with(&answered)).then(|| Rewrite::new(Class::History, &answered, whole)))
 }
 
 /// What the template prints up to the end of the turn `message`, the last one.
-fn answer(dialogue: &Dialogue, conversation: &Conversation, message: usize) -> Result<String> {
+fn answer(dialogue: &Dialogue, conversation: &Conversation, message: usize, turn: Turn) -> Result<String> {
     let settings: RenderSettings = dialogue.settings(false);
     let rendered = dialogue.renderer.render_text(conversation, &settings)?;
     let masker = dialogue.renderer.masker(conversation, &settings)?;
     let options = dialogue.renderer.options(&settings);
     let end = match masker.turn_end(conversation, &options, &rendered, message as u32, &[]) {
-        Some(TurnEnd::Marker(end)) => end.start,
+        Some(TurnEnd::Marker(end)) if turn == Turn::Before => end.start,
+        Some(TurnEnd::Marker(end)) => end.end,
         Some(TurnEnd::Open(end)) => end,
         None => rendered.text.len(),
     };
@@ -141,7 +171,7 @@ impl Trajectory {
             return Ok(Class::Tokenization);
         }
         for turn in self.turns.iter().filter(|turn| turn.message >= 0) {
-            if let Some(rewrite) = rewrite_in(dialogue, conversation, turn.message as usize, whole)? {
+            if let Some(rewrite) = rewrite_in(dialogue, conversation, turn.message as usize, whole, Turn::Through)? {
                 return Ok(rewrite.class);
             }
         }

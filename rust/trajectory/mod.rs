@@ -13,6 +13,7 @@ mod history;
 mod identity;
 mod merge;
 mod observe;
+mod rewriting;
 mod saved;
 mod turn;
 
@@ -26,6 +27,7 @@ pub use history::{Class, Divergence};
 pub use identity::Identity;
 pub use merge::{Record, merge, merged_identity};
 pub use observe::Observation;
+pub use rewriting::Rewriting;
 pub use saved::{ChatObject, Saved};
 pub use turn::{Turn, TurnReward};
 
