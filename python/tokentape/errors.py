@@ -77,7 +77,13 @@ class SchemaError(TokentapeError, ValueError):
 
 
 class PolicyError(TokentapeError, RuntimeError):
-    """A policy or its server did not give a usable completion."""
+    """A policy or its server did not give a usable completion.
+
+    Attributes:
+        transient: Whether another try may help; the runner tries again only then.
+    """
+
+    transient: bool = True
 
 
 class HistoryWarning(UserWarning):

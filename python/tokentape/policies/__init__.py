@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
+from tokentape.policies.llama_cpp import LlamaCpp
 from tokentape.policies.recording import Record, Recording
 from tokentape.policies.replay import Replay
 
-__all__ = ["Record", "Recording", "Replay"]
+__all__ = ["LlamaCpp", "Record", "Recording", "Replay"]
