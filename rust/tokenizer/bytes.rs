@@ -47,7 +47,7 @@ impl TokenBytes {
 }
 
 /// GPT-2's alphabet: a printable Latin-1 byte is its own letter, the others take the letters from U+0100 on, in order.
-fn letters() -> impl Iterator<Item = (char, u8)> {
+pub(super) fn letters() -> impl Iterator<Item = (char, u8)> {
     let printable = |byte: u8| matches!(byte, b'!'..=b'~' | 0xA1..=0xAC | 0xAE..=0xFF);
     let mut others = '\u{100}'..;
     (0..=u8::MAX).filter_map(move |byte| {

@@ -5,19 +5,32 @@
 //! none is ever added here.
 
 mod added;
+mod bpe;
 mod bytes;
+mod cache;
 mod decode;
+mod fast;
+mod file;
+mod merges;
+mod normalize;
 mod pieces;
 mod reference;
+mod selfcheck;
+mod spaces;
+mod split;
+mod vocab;
 
 use std::ops::Range;
 use std::sync::OnceLock;
 
+use rayon::prelude::*;
 use sha2::{Digest, Sha256};
 
 pub use self::added::AddedToken;
+use self::added::Literal;
 use self::bytes::TokenBytes;
 pub use self::decode::TextStream;
+use self::fast::Fast;
 use self::pieces::Pieces;
 use self::reference::Reference;
 use crate::{Error, ErrorKind, Result, TokenId};
@@ -32,9 +45,20 @@ pub struct Encoded {
     pub starts: Vec<u32>,
 }
 
+/// Which path encodes, and why.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Engine {
+    /// Whether the fast path is in use.
+    pub fast: bool,
+    /// What the fast path is; or why the reference path is used in its place.
+    pub reason: String,
+}
+
 /// A tokenizer, shared freely between threads.
 #[derive(Debug)]
 pub struct Tokenizer {
+    fast: Option<Fast>,
+    engine: Engine,
     reference: Reference,
     bytes: TokenBytes,
     /// Laid out when something is first decoded.
@@ -47,26 +71,74 @@ impl Tokenizer {
     /// Reads the content of a `tokenizer.json`.
     pub fn from_json(json: &[u8]) -> Result<Self> {
         let reference = Reference::from_json(json)?;
-        let added = added::from_json(json)?;
+        let added = reference.added_tokens();
         let bytes = TokenBytes::of(&reference);
+        let checked = Fast::new(json, &added).and_then(|fast| selfcheck::run(&fast, &reference, &added).map(|()| fast));
+        let (fast, engine) = match checked {
+            Ok(fast) => {
+                let reason = fast.name();
+                (Some(fast), Engine { fast: true, reason })
+            }
+            Err(reason) => (None, Engine { fast: false, reason }),
+        };
         let pieces = OnceLock::new();
-        Ok(Self { reference, bytes, pieces, added, sha256: format!("{:x}", Sha256::digest(json)) })
+        Ok(Self { fast, engine, reference, bytes, pieces, added, sha256: format!("{:x}", Sha256::digest(json)) })
+    }
+
+    /// Which path encodes, and why.
+    pub fn engine(&self) -> &Engine {
+        &self.engine
+    }
+
+    /// The same tokenizer without its fast path: the reference itself.
+    #[must_use]
+    pub fn with_reference_only(mut self) -> Self {
+        self.fast = None;
+        self.engine = Engine { fast: false, reason: "asked for".to_owned() };
+        self
     }
 
     /// The ids of a text.
     pub fn encode(&self, text: &str) -> Result<Vec<TokenId>> {
-        self.reference.encode(text)
+        match &self.fast {
+            Some(fast) => {
+                let mut out = Encoded::default();
+                fast.encode::<false>(text, Literal::All, &mut out)?;
+                Ok(out.ids)
+            }
+            None => self.reference.encode(text),
+        }
     }
 
     /// The ids of a text, with the byte where each begins.
     pub fn encode_with_offsets(&self, text: &str) -> Result<Encoded> {
-        self.reference.encode_with_offsets(text)
+        match &self.fast {
+            Some(fast) => {
+                let mut out = Encoded::default();
+                fast.encode::<true>(text, Literal::All, &mut out)?;
+                Ok(out)
+            }
+            None => self.reference.encode_with_offsets(text),
+        }
     }
 
-    /// The ids of a text in which an added token counts only where it lies wholly inside one of the `literal` ranges
-    /// of bytes (sorted, disjoint); every other match is encoded as plain text.
+    /// The ids of many texts, each encoded by one of the threads of the pool.
+    pub fn encode_batch<T: AsRef<str> + Sync>(&self, texts: &[T]) -> Result<Vec<Vec<TokenId>>> {
+        texts.par_iter().map(|text| self.encode(text.as_ref())).collect()
+    }
+
+    /// The ids of a text in which an added token counts only where its spelling lies wholly inside one of the `literal`
+    /// ranges of bytes (sorted, disjoint). Any other match is encoded by itself as plain text, and hides no token that
+    /// lies inside a range.
     pub fn encode_guarded(&self, text: &str, literal: &[Range<u32>]) -> Result<Encoded> {
-        self.reference.encode_guarded(text, literal, &self.added)
+        match &self.fast {
+            Some(fast) => {
+                let mut out = Encoded::default();
+                fast.encode::<true>(text, Literal::inside(literal), &mut out)?;
+                Ok(out)
+            }
+            None => self.reference.encode_guarded(text, literal),
+        }
     }
 
     /// The text of ids: bytes that are no UTF-8 become U+FFFD.

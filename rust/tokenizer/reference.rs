@@ -5,6 +5,7 @@ use std::sync::OnceLock;
 
 use tokenizers::{AddedVocabulary, DecoderWrapper, Tokenizer as Library};
 
+use super::added::{Literal, Matcher, Part};
 use super::{AddedToken, Encoded, failure};
 use crate::{Result, TokenId};
 
@@ -15,6 +16,7 @@ pub(super) struct Reference {
     vocab_size: usize,
     /// Made when a guarded text is first encoded: most users never need it.
     plain: OnceLock<Library>,
+    matcher: OnceLock<Matcher>,
 }
 
 impl Reference {
@@ -31,7 +33,7 @@ impl Reference {
         library.with_truncation(None).map_err(library_error)?;
         let largest = library.get_vocab(true).into_values().max();
         let vocab_size = largest.map_or(0, |id| id as usize + 1);
-        Ok(Self { library, vocab_size, plain: OnceLock::new() })
+        Ok(Self { library, vocab_size, plain: OnceLock::new(), matcher: OnceLock::new() })
     }
 
     pub(super) fn encode(&self, text: &str) -> Result<Vec<TokenId>> {
@@ -43,28 +45,39 @@ impl Reference {
         encode_with_offsets(&self.library, text)
     }
 
-    /// Keeps the added tokens that lie in literal text; encodes the other matches, each by itself, and what is between
-    /// matches as plain text.
-    pub(super) fn encode_guarded(&self, text: &str, literal: &[Range<u32>], added: &[AddedToken]) -> Result<Encoded> {
-        let encoding = self.library.encode(text, false).map_err(library_error)?;
-        let is_added = |id: u32| added.binary_search_by_key(&(id as TokenId), |token| token.id).is_ok();
+    /// Matches the added tokens as they are spelt. Where one does not count, its spelling is encoded by itself, and so is
+    /// what is between matches.
+    pub(super) fn encode_guarded(&self, text: &str, literal: &[Range<u32>]) -> Result<Encoded> {
+        let matcher = self.matcher.get_or_init(|| Matcher::new(self.added_tokens()));
         let mut out = Encoded::default();
-        let mut done = 0;
-        for (&id, &(start, end)) in encoding.get_ids().iter().zip(encoding.get_offsets()) {
-            if !is_added(id) {
-                continue;
+        matcher.each(text, Literal::inside(literal), |part| {
+            match part {
+                Part::Token(id, start) => {
+                    out.ids.push(id);
+                    out.starts.push(start as u32);
+                }
+                Part::Plain(start, end) | Part::Refused(start, end) => self.encode_plain(text, start..end, &mut out)?,
             }
-            self.encode_plain(text, done..start, &mut out)?;
-            if inside(literal, start as u32..end as u32) {
-                out.ids.push(id as TokenId);
-                out.starts.push(start as u32);
-            } else {
-                self.encode_plain(text, start..end, &mut out)?;
-            }
-            done = end;
-        }
-        self.encode_plain(text, done..text.len(), &mut out)?;
+            Ok(())
+        })?;
         Ok(out)
+    }
+
+    /// The added tokens with the ids that the library gave them.
+    pub(super) fn added_tokens(&self) -> Vec<AddedToken> {
+        let tokens = self.library.get_added_tokens_decoder();
+        let own = |(id, token): (u32, tokenizers::AddedToken)| AddedToken {
+            id: id as TokenId,
+            content: token.content,
+            special: token.special,
+            lstrip: token.lstrip,
+            rstrip: token.rstrip,
+            single_word: token.single_word,
+            normalized: token.normalized,
+        };
+        let mut own: Vec<AddedToken> = tokens.into_iter().map(own).collect();
+        own.sort_by_key(|token| token.id);
+        own
     }
 
     fn encode_plain(&self, text: &str, range: Range<usize>, out: &mut Encoded) -> Result<()> {
@@ -121,11 +134,6 @@ fn encode_with_offsets(library: &Library, text: &str) -> Result<Encoded> {
 
 fn to_ids(ids: &[u32]) -> Vec<TokenId> {
     ids.iter().map(|id| *id as TokenId).collect()
-}
-
-fn inside(literal: &[Range<u32>], range: Range<u32>) -> bool {
-    let after = literal.partition_point(|piece| piece.start <= range.start);
-    after > 0 && range.end <= literal[after - 1].end
 }
 
 fn library_error(error: impl std::fmt::Display) -> crate::Error {

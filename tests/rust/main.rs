@@ -11,4 +11,6 @@ mod template_authors;
 mod template_files;
 mod template_goldens;
 mod template_probes;
+mod texts;
+mod tokenizer_fuzz;
 mod trajectory_state;

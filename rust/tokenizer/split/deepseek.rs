@@ -1,0 +1,106 @@
+//! The three splits of `DeepSeek` in one pass.
+//!
+//! *Invariant*: the same pieces as the three [`PATTERNS`], one after the other, give with the reference's regex engine.
+
+use super::Split;
+use super::cl100k::{numbers, run};
+use super::class::{self, BREAK, Class, KANA, LETTER, MARK, NUMBER, SPACE, SYMBOL};
+use super::space::space_run;
+
+/// The patterns, each applied to the pieces of the one before.
+pub(super) const PATTERNS: [&str; 3] = [
+    r"\p{N}{1,3}",
+    "[一-龥\u{3040}-ゟ゠-ヿ]+",
+    "[!\"#$%&'()*+,\\-./:;<=>?@\\[\\\\\\]^_`{|}~][A-Za-z]+|[^\r\n\\p{L}\\p{P}\\p{S}]?[\\p{L}\\p{M}]+| ?[\\p{P}\\p{S}]+[\r\n]*|\\s*[\r\n]+|\\s+(?!\\S)|\\s+",
+];
+
+/// The splitter.
+#[derive(Debug)]
+pub(crate) struct DeepSeek;
+
+impl Split for DeepSeek {
+    fn next(&self, bytes: &[u8], start: usize) -> usize {
+        let (first, length) = class::at(bytes, start);
+        if first & NUMBER != 0 {
+            numbers(bytes, start + length, 2)
+        } else {
+            piece_end(bytes, start + length, first & KANA)
+        }
+    }
+
+    fn each(&self, bytes: &[u8], mut piece: impl FnMut(usize, usize)) {
+        let mut start = 0;
+        while start < bytes.len() {
+            let end = self.next(bytes, start);
+            words(&bytes[..end], start, &mut piece);
+            start = end;
+        }
+    }
+}
+
+/// The third pattern over the rest of a text; what it does not match is left together.
+#[inline]
+fn words(bytes: &[u8], mut start: usize, piece: &mut impl FnMut(usize, usize)) {
+    let mut position = start;
+    while position < bytes.len() {
+        match matched(bytes, position) {
+            Some(end) => {
+                if start < position {
+                    piece(start, position);
+                }
+                piece(position, end);
+                (start, position) = (end, end);
+            }
+            None => position += class::at(bytes, position).1,
+        }
+    }
+    if start < position {
+        piece(start, position);
+    }
+}
+
+/// The end of the piece that the first two patterns leave: a run of kana, or of neither kana nor numbers.
+#[inline]
+fn piece_end(bytes: &[u8], mut position: usize, kana: Class) -> usize {
+    loop {
+        let (class, length) = class::at(bytes, position);
+        // A run of kana has no numbers in it, and other text has neither.
+        if length == 0 || class & KANA != kana || class & NUMBER != 0 {
+            return position;
+        }
+        position += length;
+    }
+}
+
+/// The third pattern at a position.
+#[inline]
+fn matched(bytes: &[u8], start: usize) -> Option<usize> {
+    let (first, length) = class::at(bytes, start);
+    let second_start = start + length;
+    if bytes[start].is_ascii_punctuation() && bytes.get(second_start).is_some_and(u8::is_ascii_alphabetic) {
+        return Some(letters(bytes, second_start));
+    }
+    if first & (LETTER | MARK) != 0 {
+        return Some(run(bytes, second_start, LETTER | MARK));
+    }
+    let (second, second_length) = class::at(bytes, second_start);
+    if first & (BREAK | SYMBOL) == 0 && second & (LETTER | MARK) != 0 {
+        return Some(run(bytes, second_start + second_length, LETTER | MARK));
+    }
+    if first & SYMBOL != 0 {
+        return Some(symbols(bytes, second_start));
+    }
+    if bytes[start] == b' ' && second & SYMBOL != 0 {
+        return Some(symbols(bytes, second_start + second_length));
+    }
+    (first & SPACE != 0).then(|| space_run(bytes, start))
+}
+
+fn letters(bytes: &[u8], start: usize) -> usize {
+    bytes[start..].iter().position(|byte| !byte.is_ascii_alphabetic()).map_or(bytes.len(), |length| start + length)
+}
+
+/// `[\p{P}\p{S}]*[\r\n]*`
+fn symbols(bytes: &[u8], start: usize) -> usize {
+    run(bytes, run(bytes, start, SYMBOL), BREAK)
+}

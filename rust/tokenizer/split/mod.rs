@@ -1,0 +1,166 @@
+//! Text to pretokens: hand-written splitters for the patterns of the common families, and the reference's own regex
+//! engine for every other.
+//!
+//! *Invariant*: a hand-written splitter is used only where the tokenizer has its pattern letter for letter.
+
+mod cl100k;
+pub(crate) mod class;
+mod contraction;
+mod deepseek;
+mod general;
+mod gpt2;
+mod o200k;
+mod space;
+
+use self::cl100k::Cl100k;
+use self::deepseek::DeepSeek;
+use self::general::General;
+pub(crate) use self::general::{Behavior, Stage};
+use self::gpt2::Gpt2;
+use self::o200k::O200k;
+
+/// Something that cuts a text, which is UTF-8, into pieces.
+pub(crate) trait Split {
+    /// The end of the piece that begins at `start`, which is not the end of the text.
+    fn next(&self, bytes: &[u8], start: usize) -> usize;
+
+    /// Calls `piece` with the start and the end of every piece, in order.
+    #[inline]
+    fn each(&self, bytes: &[u8], mut piece: impl FnMut(usize, usize)) {
+        let mut start = 0;
+        while start < bytes.len() {
+            let end = self.next(bytes, start);
+            piece(start, end);
+            start = end;
+        }
+    }
+}
+
+/// The splitter of a tokenizer.
+#[derive(Debug)]
+pub(crate) enum Splitter {
+    /// GPT-2.
+    Gpt2(Gpt2),
+    /// Qwen.
+    Digit(Cl100k<1>),
+    /// cl100k, Llama 3.
+    Digits(Cl100k<3>),
+    /// o200k.
+    O200k(O200k<3, true>),
+    /// tekken.
+    Tekken(O200k<1, false>),
+    /// `DeepSeek`.
+    DeepSeek(DeepSeek),
+    /// Any other.
+    General(General),
+}
+
+impl Splitter {
+    /// The splitter of the stages of a pre-tokenizer.
+    pub(crate) fn of(stages: Vec<Stage>) -> crate::Result<Self> {
+        class::prepare();
+        Ok(Self::known(&stages).unwrap_or(Self::General(General::new(stages)?)))
+    }
+
+    fn known(stages: &[Stage]) -> Option<Self> {
+        let patterns: Option<Vec<&str>> = stages.iter().map(Stage::isolating).collect();
+        match patterns?.as_slice() {
+            [gpt2::PATTERN] => Some(Self::Gpt2(Gpt2)),
+            [cl100k::PATTERN_1] => Some(Self::Digit(Cl100k)),
+            [cl100k::PATTERN_3] => Some(Self::Digits(Cl100k)),
+            [o200k::PATTERN] => Some(Self::O200k(O200k)),
+            [o200k::TEKKEN] => Some(Self::Tekken(O200k)),
+            patterns if patterns == deepseek::PATTERNS => Some(Self::DeepSeek(DeepSeek)),
+            _ => None,
+        }
+    }
+
+    /// What `ByteLevel` with `use_regex` does.
+    pub(crate) fn gpt2_stage() -> Stage {
+        Stage { pattern: gpt2::PATTERN.to_owned(), behavior: Behavior::Isolated, invert: false }
+    }
+
+    /// The name of the splitter, for people.
+    pub(crate) fn name(&self) -> &'static str {
+        match self {
+            Self::Gpt2(_) => "gpt2",
+            Self::Digit(_) => "cl100k, single digits",
+            Self::Digits(_) => "cl100k",
+            Self::O200k(_) => "o200k",
+            Self::Tekken(_) => "tekken",
+            Self::DeepSeek(_) => "deepseek",
+            Self::General(_) => "regex",
+        }
+    }
+}
+
+#[cfg(test)]
+#[expect(clippy::unwrap_used, reason = "a test fails by it")]
+mod tests {
+    use super::*;
+
+    fn pieces(splitter: &impl Split, text: &str) -> Vec<(usize, usize)> {
+        let mut out = Vec::new();
+        splitter.each(text.as_bytes(), |start, end| out.push((start, end)));
+        out
+    }
+
+    fn stages(patterns: &[&str]) -> General {
+        let stage = |text: &&str| Stage { pattern: (*text).to_owned(), behavior: Behavior::Isolated, invert: false };
+        General::new(patterns.iter().map(stage).collect()).unwrap()
+    }
+
+    /// Texts that reach every alternative: each code point between others of all classes, and short random mixtures.
+    fn texts() -> Vec<String> {
+        let mut texts = Vec::new();
+        let spread = (0..0x3_0000_u32).filter(|code| *code < 0x3000 || code % 61 == 0).chain(0xE_0000..0xE_0200);
+        for character in spread.filter_map(char::from_u32) {
+            texts.push(format!("{character}"));
+            texts.push(format!(
+                "a{character}b '{character}x {character} 1{character}2!{character}?\n{character}\n A{character}"
+            ));
+        }
+        let pool: Vec<char> =
+            "aB1 \n\r\t'sſtRelLdm!/一あ々゠・\u{3099}é\u{301}ʰǅ\u{a0}\u{85}\u{200d}५🙂_-\u{1AC2}".chars().collect();
+        let mut state = 7_u64;
+        for _ in 0..60_000 {
+            let mut text = String::new();
+            for _ in 0..12 {
+                state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+                text.push(pool[(state >> 33) as usize % pool.len()]);
+            }
+            texts.push(text);
+        }
+        texts
+    }
+
+    fn same(fast: &impl Split, patterns: &[&str]) {
+        class::prepare();
+        let general = stages(patterns);
+        for text in texts() {
+            assert_eq!(pieces(fast, &text), pieces(&general, &text), "{text:?}");
+        }
+    }
+
+    #[test]
+    fn gpt2_is_its_pattern() {
+        same(&Gpt2, &[gpt2::PATTERN]);
+    }
+
+    #[test]
+    fn cl100k_is_its_pattern() {
+        same(&Cl100k::<3>, &[cl100k::PATTERN_3]);
+        same(&Cl100k::<1>, &[cl100k::PATTERN_1]);
+    }
+
+    #[test]
+    fn o200k_is_its_pattern() {
+        same(&O200k::<3, true>, &[o200k::PATTERN]);
+        same(&O200k::<1, false>, &[o200k::TEKKEN]);
+    }
+
+    #[test]
+    fn deepseek_is_its_patterns() {
+        same(&DeepSeek, &deepseek::PATTERNS);
+    }
+}
