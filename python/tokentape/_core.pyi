@@ -192,6 +192,19 @@ class Chat:
         """The id of a token by its spelling in the vocabulary, or None."""
 
     @property
+    def engine(self) -> str:
+        """Which path encodes: `"fast: "` and what it is, or `"reference: "` and why.
+
+        The fast path is used for byte-level BPE and BPE with byte fallback, where it gave the ids of the `tokenizers`
+        library for every probe when the tokenizer was loaded. Otherwise that library encodes; if a probe told the two
+        apart, there was a warning.
+
+        Example:
+            >>> chat.engine
+            'fast: byte-level BPE, split regex'
+        """
+
+    @property
     def vocab_size(self) -> int:
         """One more than the largest id, added tokens included."""
 

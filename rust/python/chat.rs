@@ -75,6 +75,9 @@ impl PyChat {
             let stops = stops.filter_map(Result::transpose).collect::<Result<Vec<_>>>()?;
             Ok(Renderer::new(tokenizer, &compile(templates)?, special_tokens.into(), stops))
         })?;
+        if let Some(warning) = renderer.tokenizer().engine().warning() {
+            PyErr::warn(py, &py.get_type::<PyUserWarning>(), &CString::new(warning)?, 1)?;
+        }
         Ok(Self { renderer, history_told: AtomicBool::new(false) })
     }
 
@@ -171,6 +174,11 @@ impl PyChat {
 
     fn token_id(&self, text: &str) -> Option<TokenId> {
         self.renderer.tokenizer().id_of(text)
+    }
+
+    #[getter]
+    fn engine(&self) -> String {
+        self.renderer.tokenizer().engine().to_string()
     }
 
     #[getter]

@@ -9,6 +9,7 @@ mod bpe;
 mod bytes;
 mod cache;
 mod decode;
+mod engine;
 mod fast;
 mod file;
 mod merges;
@@ -30,7 +31,9 @@ pub use self::added::AddedToken;
 use self::added::Literal;
 use self::bytes::TokenBytes;
 pub use self::decode::TextStream;
+pub use self::engine::Engine;
 use self::fast::Fast;
+use self::file::Refusal;
 use self::pieces::Pieces;
 use self::reference::Reference;
 use crate::{Error, ErrorKind, Result, TokenId};
@@ -43,15 +46,6 @@ pub struct Encoded {
     /// For each token, the byte of the text where it begins. A token that begins inside a character has the
     /// character's first byte.
     pub starts: Vec<u32>,
-}
-
-/// Which path encodes, and why.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Engine {
-    /// Whether the fast path is in use.
-    pub fast: bool,
-    /// What the fast path is; or why the reference path is used in its place.
-    pub reason: String,
 }
 
 /// A tokenizer, shared freely between threads.
@@ -73,14 +67,7 @@ impl Tokenizer {
         let reference = Reference::from_json(json)?;
         let added = reference.added_tokens();
         let bytes = TokenBytes::of(&reference);
-        let checked = Fast::new(json, &added).and_then(|fast| selfcheck::run(&fast, &reference, &added).map(|()| fast));
-        let (fast, engine) = match checked {
-            Ok(fast) => {
-                let reason = fast.name();
-                (Some(fast), Engine { fast: true, reason })
-            }
-            Err(reason) => (None, Engine { fast: false, reason }),
-        };
+        let (fast, engine) = checked(Fast::new(json, &added), &reference, &added);
         let pieces = OnceLock::new();
         Ok(Self { fast, engine, reference, bytes, pieces, added, sha256: format!("{:x}", Sha256::digest(json)) })
     }
@@ -94,7 +81,7 @@ impl Tokenizer {
     #[must_use]
     pub fn with_reference_only(mut self) -> Self {
         self.fast = None;
-        self.engine = Engine { fast: false, reason: "asked for".to_owned() };
+        self.engine = Engine::Reference("asked for".to_owned());
         self
     }
 
@@ -217,6 +204,19 @@ impl Tokenizer {
     }
 }
 
+/// The fast path if it exists and passes the self-check, and which path that leaves.
+fn checked(fast: Result<Fast, Refusal>, reference: &Reference, added: &[AddedToken]) -> (Option<Fast>, Engine) {
+    let fast = match fast {
+        Ok(fast) => fast,
+        Err(refusal) => return (None, Engine::Reference(refusal)),
+    };
+    let name = fast.name();
+    match selfcheck::run(&fast, reference, added) {
+        Ok(()) => (Some(fast), Engine::Fast(name)),
+        Err(difference) => (None, Engine::Disagrees(difference)),
+    }
+}
+
 /// A [`ErrorKind::Tokenizer`] error.
 pub(crate) fn failure(message: impl Into<String>) -> Error {
     Error::new(ErrorKind::Tokenizer, message)
@@ -229,6 +229,10 @@ pub(crate) mod tests {
 
     /// A byte-level tokenizer without merges: one token a byte, and two added tokens.
     pub(crate) fn byte_level() -> Tokenizer {
+        Tokenizer::from_json(byte_level_json().to_string().as_bytes()).unwrap()
+    }
+
+    fn byte_level_json() -> serde_json::Value {
         let alphabet = tokenizers::pre_tokenizers::byte_level::ByteLevel::alphabet();
         let mut letters: Vec<char> = alphabet.into_iter().collect();
         letters.sort_unstable();
@@ -240,11 +244,10 @@ pub(crate) mod tests {
         };
         let level = serde_json::json!({"type": "ByteLevel", "add_prefix_space": false, "trim_offsets": false,
             "use_regex": true});
-        let json = serde_json::json!({"version": "1.0", "truncation": null, "padding": null,
+        serde_json::json!({"version": "1.0", "truncation": null, "padding": null,
             "added_tokens": [added(256, "<|end|>", true), added(257, "<think>", false)], "normalizer": null,
             "pre_tokenizer": level, "post_processor": level, "decoder": level,
-            "model": {"type": "BPE", "vocab": vocab, "merges": []}});
-        Tokenizer::from_json(json.to_string().as_bytes()).unwrap()
+            "model": {"type": "BPE", "vocab": vocab, "merges": []}})
     }
 
     #[test]
@@ -258,6 +261,21 @@ pub(crate) mod tests {
         assert_eq!(guarded.ids.len(), 2 + "<think>b<|end|>".len());
         assert_eq!(guarded.starts.last(), Some(&(text.len() as u32 - 1)));
         assert_eq!(tokenizer.decode(&guarded.ids, false).unwrap(), text);
+    }
+
+    #[test]
+    fn a_difference_at_load_switches_the_fast_path_off() {
+        let mut json = byte_level_json();
+        let vocab = json["model"]["vocab"].as_object_mut().unwrap();
+        let (a, b) = (vocab["a"].clone(), vocab["b"].clone());
+        vocab.insert("a".to_owned(), b);
+        vocab.insert("b".to_owned(), a);
+        let tokenizer = byte_level();
+        let fast = Fast::new(json.to_string().as_bytes(), tokenizer.added_tokens());
+        let (fast, engine) = checked(fast, &tokenizer.reference, tokenizer.added_tokens());
+        assert!(fast.is_none() && !engine.is_fast());
+        let warning = engine.warning().unwrap();
+        assert!(warning.starts_with("the fast path differs from the reference at token "), "{warning}");
     }
 
     #[test]
