@@ -11,7 +11,8 @@ PACKAGE = Path(__file__).parents[1] / "python" / "tokentape"
 FLOORS = (
     {"errors"},
     {"types"},
-    {"_core", "tools"},
+    {"_core", "tools", "gguf", "gguf_patterns"},
+    {"gguf_tokenizer"},
     {"loading"},
     {"chat", "batch", "template"},
     {"policies", "feeds", "training"},

@@ -119,9 +119,9 @@ async def test_64_at_once_equal_one_after_another(llama, chat_prompt, emoji_prom
     prompts = [(chat_prompt if index % 2 else emoji_prompt)[: -1 - index % 5] for index in range(64)]
 
     async def play(policy, index):
-        first = await policy.complete(prompts[index], sampling=Sampling(max_tokens=4, seed=index))
+        first = await policy.complete(prompts[index], sampling=Sampling(max_tokens=3, seed=index))
         further = [*prompts[index], *first.token_ids.tolist(), 1]
-        second = await policy.complete(further, sampling=Sampling(max_tokens=3, seed=1000 + index))
+        second = await policy.complete(further, sampling=Sampling(max_tokens=2, seed=1000 + index))
         return [*first.token_ids.tolist(), *second.token_ids.tolist()], [*first.logprobs, *second.logprobs]
 
     async with LlamaCpp(llama.url) as policy:

@@ -102,10 +102,10 @@ class Chat(_core.Chat):
         stop_tokens: Iterable[int | str] = (),
         revision: str | None = None,
     ) -> Self:
-        """A chat from a model folder or, with the extra `hub`, from a hub id.
+        """A chat from a model folder, a GGUF file or, with the extra `hub`, from a hub id.
 
         Args:
-            name: A folder that holds `tokenizer.json` and the files beside it, or a hub id `owner/name`. A name that
+            name: A folder that holds `tokenizer.json` and the files beside it, a GGUF file, or a hub id. A name that
                 could be a local path never becomes a network call: whatever has another form than `owner/name`, and
                 whatever stands in a folder that exists, is a path.
             template: Another chat template than the model's.
@@ -115,7 +115,7 @@ class Chat(_core.Chat):
 
         Raises:
             ArgumentError: There is no such folder; the message says what is there.
-            TokenizerError: The folder holds no readable tokenizer.
+            TokenizerError: The folder or file holds no readable tokenizer.
             TemplateError: The template does not compile.
 
         Example:

@@ -1,4 +1,4 @@
-"""Where the parts of a chat come from: a model folder, a hub id, or a live tokenizer object.
+"""Where the parts of a chat come from: a model folder, a GGUF file, a hub id, or a live tokenizer.
 
 *Invariant*: a name that could be a local path never becomes a network call.
 
@@ -17,6 +17,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from tokentape.errors import ArgumentError, TokenizerError
+from tokentape.gguf import read_metadata
+from tokentape.gguf_tokenizer import read_tokenizer
 
 if TYPE_CHECKING:
     import os
@@ -113,8 +115,9 @@ def _from_file(path: Path) -> Parts:
 
 
 def _from_gguf(path: Path) -> Parts:
-    """The seam for GGUF files, which hold tokenizer and template in their metadata."""
-    raise ArgumentError(f"{str(path)!r}: GGUF files are not read yet; pass the folder with the model's tokenizer.json")
+    found = read_tokenizer(read_metadata(path), str(path))
+    stops: list[tuple[int | str, str]] = [(id_, "tokenizer") for id_ in found.stop_tokens]
+    return Parts(found.json, found.template, found.special_tokens, stops)
 
 
 # Folders ------------------------------------------------------------------------------------------------------------
