@@ -304,3 +304,10 @@ def test_chats_and_renderings_pickle():
     assert repr(chat) == repr(small.chat()) == "Chat(vocabulary of 260, template of 122 characters)"
     named = pickle.loads(pickle.dumps(tt.Chat(small.tokenizer(), {"default": "D", "x": "X"})))
     assert named.render(MESSAGES, chat_template="x").text == "X"
+
+
+def test_chats_of_one_content_are_restored_once():
+    chat = small.chat()
+    first, second = (pickle.loads(pickle.dumps(chat)) for _ in range(2))
+    assert first is second
+    assert first is not chat

@@ -236,13 +236,6 @@ def test_sampled_ids_survive_every_later_operation(data, steps):
     survive(data, steps)
 
 
-@pytest.mark.long
-@settings(max_examples=100_000, deadline=None)
-@given(st.data(), operations)
-def test_sampled_ids_survive_every_later_operation_at_length(data, steps):
-    survive(data, steps)
-
-
 def survive(data, steps):
     trajectory, sampled = CHAT.start(USER), []
     for step in steps:

@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from hashlib import sha256
 from typing import TYPE_CHECKING, Any, Literal, Self, TypeAlias
+from weakref import WeakValueDictionary
 
 import numpy as np
 
@@ -203,6 +205,16 @@ class Chat(_core.Chat):
         return _restore, (type(self), *self._parts())
 
 
-def _restore(cls: type[Chat], *parts: Any) -> Chat:
-    """A chat from what was pickled."""
-    return _core.Chat.__new__(cls, *parts)
+_RESTORED: WeakValueDictionary[str, Chat] = WeakValueDictionary()
+
+
+def _restore(cls: type[Chat], tokenizer: bytes, *parts: Any) -> Chat:
+    """A chat from what was pickled; the one of the same content that lives, if there is one.
+
+    A worker that unpickles many trajectories of one model would otherwise load the tokenizer for each.
+    """
+    key = f"{cls.__module__}.{cls.__qualname__} {sha256(tokenizer).hexdigest()} {parts!r}"
+    chat = _RESTORED.get(key)
+    if chat is None:
+        chat = _RESTORED[key] = _core.Chat.__new__(cls, tokenizer, *parts)
+    return chat
