@@ -1,4 +1,4 @@
-"""Samplings that no tokenizer would give survive every later operation, id for id, over the tokenizers of the corpus."""
+"""Samplings that no encoder gives survive every later operation, id for id, over the tokenizers of the corpus."""
 
 import random
 
