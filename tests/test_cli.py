@@ -118,9 +118,22 @@ def test_inspect(run, model, capsys):
 def test_a_row_shows_each_token_once(run):
     row = tt.Batch.read(run).row(0)
     shown = tt.view.show_row(row, small_chat())
-    for mark in ("⟦", "⟧", "◂stop"):
+    for mark in ("⟦", "⟧", "⟨", "⟩", "◂stop"):
         shown = shown.replace(mark, "")
     assert shown == small_chat().decode(row.token_ids)
+
+
+def test_a_view_tells_what_the_template_wrote_from_what_messages_say():
+    chat = small_chat()
+    trajectory = chat.start([{"role": "system", "content": "Be brief."}, {"role": "user", "content": "Hi"}])
+    trajectory.act(chat.encode("Yo<|im_end|>"))
+    header = "<|im_start|>"
+    assert tt.view.show_trajectory(trajectory, chat) == (
+        f"{header}system\n⟨Be brief.⟩<|im_end|>\n{header}user\n⟨Hi⟩<|im_end|>\n{header}assistant\n⟦Yo<|im_end|>⟧◂stop"
+    )
+    coloured = tt.view.show_trajectory(trajectory, chat, colour=True)
+    assert "\x1b[2m<|im_start|>user\x1b[0m" in coloured
+    assert "\x1b[36mHi\x1b[0m" in coloured
 
 
 def test_no_color_wins_in_a_terminal_and_a_pipe_is_plain(run):

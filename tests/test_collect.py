@@ -347,3 +347,25 @@ async def test_several_policies_by_name():
     student, judge = Echo(), Echo()
     await collect(Judged(1), {"student": student, "judge": judge})
     assert (student.calls, judge.calls) == (2, 2)
+
+
+class Measured(Numbers):
+    """Evaluates itself by one completion, while its policy is still there."""
+
+    async def evaluate(self):
+        reply = await self.policy.complete([7])
+        return {"last_id": float(reply.token_ids[0])}
+
+    async def close(self):
+        self.policy = None
+
+
+async def test_a_run_ends_with_the_evaluation_of_its_environment():
+    collection = await collect(Measured(2), Echo())
+    assert collection.metrics["eval/last_id"] == 7
+    assert "eval/last_id" not in (await collect(Measured(2), Echo(), evaluate=False)).metrics
+
+
+async def test_the_time_of_the_output_is_counted(tmp_path):
+    collection = await collect(Numbers(2), Echo(), path=tmp_path / "run.tape")
+    assert 0 < collection.metrics["output_seconds"] < collection.metrics["seconds"]

@@ -137,8 +137,12 @@ def test_the_command(tmp_path):
     assert "48 trajectories" in result.stdout
     assert "no model" in result.stdout
     assert "padding saved" in result.stdout
+    assert "group, write, read, pack" in result.stdout
     assert "\x1b[1;32m" in result.stdout
-    assert len(tt.Batch.read(tmp_path / "trajectories.arrow")) == ITEMS * GROUP_SIZE
+    batch = tt.Batch.read(tmp_path / "trajectories.arrow")
+    assert len(batch) == ITEMS * GROUP_SIZE
+    bins = pa.ipc.open_file(tmp_path / "packed.arrow").read_all()
+    assert sum(map(len, bins.column("input_ids").to_pylist())) == sum(len(row) for row in batch.rows())
 
 
 def test_the_recorded_completions_are_small():

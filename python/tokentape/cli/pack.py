@@ -6,11 +6,11 @@ import argparse
 from pathlib import Path
 from typing import cast
 
-from tokentape import ArgumentError, Batch, pack
+from tokentape import ArgumentError, Batch, Packing, pack
 from tokentape.batch.files import atomic, pyarrow
 from tokentape.cli.inputs import Subparsers
 
-__all__ = ["add_parser", "run"]
+__all__ = ["add_parser", "run", "write_bins"]
 
 EPILOG = """\
 examples:
@@ -55,8 +55,13 @@ def run(arguments: argparse.Namespace) -> None:
     )
     print(packing.report)
     if target:
-        with atomic(target) as temporary:
-            reader = pyarrow().RecordBatchReader.from_stream(packing)
-            with pyarrow("pyarrow.ipc").new_file(str(temporary), reader.schema) as file:
-                for bins in reader:
-                    file.write_batch(bins)
+        write_bins(packing, target)
+
+
+def write_bins(packing: Packing, target: Path) -> None:
+    """Write the bins of a packing as Arrow IPC, one row a bin."""
+    with atomic(target) as temporary:
+        reader = pyarrow().RecordBatchReader.from_stream(packing)
+        with pyarrow("pyarrow.ipc").new_file(str(temporary), reader.schema) as file:
+            for bins in reader:
+                file.write_batch(bins)

@@ -9,13 +9,13 @@ import random
 import re
 import zlib
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from tokentape import Chat, Trajectory
-from tokentape.demo.stopwatch import Stopwatch
+from tokentape import Chat, Group, Trajectory
 from tokentape.envs import Environment
+from tokentape.envs.meter import Stopwatch
 from tokentape.types import Sampling
 
 __all__ = ["Calculator", "Question", "calculate", "questions"]
@@ -134,6 +134,11 @@ class Calculator(Environment[Question]):
         trajectory.reward = 0.5 * asked_right + 0.5 * (str(item.answer) in re.findall(r"-?\d+", said))
         return trajectory
 
+    def make_group(self, item: Question, played: Sequence[Trajectory]) -> Group:
+        """Group the rollouts of a question."""
+        with self.stopwatch:
+            return super().make_group(item, played)
+
     async def _turn(self, trajectory: Trajectory, name: str) -> str:
         """Let the policy act once, with a seed of its own, and return what it said."""
         sampling = replace(self.sampling, seed=zlib.crc32(name.encode()))
@@ -149,5 +154,6 @@ class Calculator(Environment[Question]):
                 logprob_kind=reply.logprob_kind,
             )
             seeds = [*trajectory.provenance.get("seeds", ()), sampling.seed]
-            trajectory.note({"sampling": self.sampling.to_json(), "seeds": seeds})
+            told = {"sampling": self.sampling.to_json(), "seeds": seeds, "policy": dict(reply.metadata)}
+            trajectory.note(told)
             return self.chat.decode(turn.token_ids, skip_special_tokens=True)

@@ -71,12 +71,13 @@ def llama_server(
         model: A GGUF file.
         context: Tokens of context of all slots together.
         slots: Completions at once.
-        threads: Threads that compute; all that this process may use by default.
+        threads: Threads that compute; by default half of the cores that this process may use, since threads of
+            llama.cpp wait for each other in a loop, and lose much where a core is shared.
 
     Raises:
         PolicyError: it did not start; the message has the end of its log.
     """
-    threads = threads or len(os.sched_getaffinity(0))
+    threads = threads or max(1, len(os.sched_getaffinity(0)) // 2)
     command = [sys.executable, str(PROGRAM), str(model), str(context), str(slots), str(threads)]
     with (
         tempfile.TemporaryFile() as log,

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from tokentape.envs import attempt
-from tokentape.envs.meter import metered
+from tokentape.envs.meter import Stopwatch, metered
 from tokentape.envs.output import MemoryOutput, Output, open_output
 from tokentape.envs.progress import Progress, Silent, Status, choose
 from tokentape.envs.runner import Outcome, Settings, outcomes
@@ -43,7 +43,8 @@ class Collection:
         path: Where they were written.
         status: Counts, rewards and drops, with those of the run that this one continued.
         metrics: Figures by name: `reward`, `sampled_share`, `policy_calls`, `policy_seconds` (summed over calls that
-            overlap), `policy_busy_share` (share of the run's wall time in which at least one call was out), `seconds`.
+            overlap), `policy_busy_share` (share of the run's wall time in which at least one call was out),
+            `output_seconds` (counting and writing groups), `seconds`; those of `Environment.evaluate` as `eval/NAME`.
     """
 
     groups: list[Group]
@@ -62,6 +63,7 @@ async def collect(
     timeout: float | None = None,  # noqa: ASYNC109 -- of each item, not of the call
     retries: int = 2,
     give_up: int = 8,
+    evaluate: bool = True,
     progress: Progress | bool | None = None,
 ) -> Collection:
     """Play the items of an environment and keep their groups.
@@ -80,6 +82,7 @@ async def collect(
         retries: Further tries of a failed rollout or item, after pauses that grow and vary; mistakes in the program
             are not retried.
         give_up: Stop when this many items in a row have failed.
+        evaluate: Whether to call `Environment.evaluate` when all items have been played.
         progress: None shows progress on a terminal, True always, False never; or your own `Progress`.
 
     Raises:
@@ -98,12 +101,14 @@ async def collect(
     settings = _settings(concurrency, groups, timeout, retries, give_up)
     output = open_output(path, env)
     run = _Run(env, policies, settings=settings, output=output, progress=choose(progress), give_up=give_up)
+    run.evaluates = evaluate
     finished = False
     try:
         await run.play()
         finished = True
     finally:
-        output.close(finished=finished)
+        with run.writing:
+            output.close(finished=finished)
     return run.collection()
 
 
@@ -148,6 +153,9 @@ class _Run:
         self._give_up = give_up
         self._failed_in_a_row = 0
         self._meter, self._policies = metered(policies)
+        self.writing = Stopwatch()
+        self.evaluates = False
+        self._evaluation: Mapping[str, float] = {}
         self._began = time.monotonic()
         self._status = Status(total=settings.groups, dropped=Counter(output.dropped))
 
@@ -155,12 +163,18 @@ class _Run:
         try:
             async with contextlib.aclosing(self.outcomes()) as ended:
                 async for outcome in ended:
-                    if self._output.add(outcome):
-                        await _in_thread(self._output.commit)
+                    with self.writing:
+                        is_due = self._output.add(outcome)
+                    if is_due:
+                        await _in_thread(self._commit)
                     self._show()
         finally:
             self._show()
             self._progress.close()
+
+    def _commit(self) -> None:
+        with self.writing:
+            self._output.commit()
 
     async def outcomes(self) -> AsyncGenerator[Outcome, None]:
         """The outcomes of all items, counted; raises when failures do not cease."""
@@ -174,6 +188,8 @@ class _Run:
                 async for outcome in ended:
                     self._count(outcome)
                     yield outcome
+            if self.evaluates:
+                self._evaluation = await env.evaluate()
         finally:
             await env.close()
 
@@ -215,8 +231,10 @@ class _Run:
             "sampled_share": status.sampled / status.tokens if status.tokens else 0.0,
             "policy_calls": self._meter.calls,
             "policy_seconds": self._meter.seconds,
+            "output_seconds": self.writing.seconds,
             "policy_busy_share": min(self._meter.busy_seconds / status.seconds, 1.0) if status.seconds else 0.0,
         }
+        metrics |= {f"eval/{name}": value for name, value in self._evaluation.items()}
         return metrics if status.mean_reward is None else {"reward": status.mean_reward, **metrics}
 
 

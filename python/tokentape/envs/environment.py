@@ -132,7 +132,11 @@ class Environment(Generic[Item]):
         played = await attempt.rollouts(lambda: self.collect_trajectory(item), self.group_size)
         if not played:
             return self.drop("no rollout of the group is left")
-        return Group(played, id=self.item_id(item) or attempt.key(), env=self.name).with_advantages("grpo")
+        return self.make_group(item, played)
+
+    def make_group(self, item: Item, played: Sequence[Trajectory]) -> Group:
+        """Make the group of an item's rollouts; the default gives it the item's id and the advantages of GRPO."""
+        return Group(list(played), id=self.item_id(item) or attempt.key(), env=self.name).with_advantages("grpo")
 
     async def collect_trajectory(self, item: Item) -> Trajectory | None:
         """Play one rollout of an item, and return it with its reward; None drops the rollout."""

@@ -1,4 +1,4 @@
-"""Measures the time that policies take, without touching what they return.
+"""Measures time: that of policies, without touching what they return, and that of blocks of code.
 
 *Invariant*: a metered policy returns the object that the policy returned.
 """
@@ -8,12 +8,13 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
+from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from tokentape.types import Completion, Policy, TokenIds
 
-__all__ = ["Meter", "metered"]
+__all__ = ["Meter", "Stopwatch", "metered"]
 
 
 @dataclass(slots=True)
@@ -73,3 +74,30 @@ def metered(policies: Policy | Mapping[str, Policy]) -> tuple[Meter, dict[str, P
     meter = Meter()
     named = policies if isinstance(policies, Mapping) else {"default": policies}
     return meter, {name: _Metered(policy, meter) for name, policy in named.items()}
+
+
+class Stopwatch:
+    """Runs inside `with` blocks, which hold no `await`.
+
+    Attributes:
+        seconds: The time of all blocks so far.
+
+    Example:
+        >>> stopwatch = Stopwatch()
+        >>> with stopwatch:
+        ...     pass
+        >>> stopwatch.seconds > 0
+        True
+    """
+
+    def __init__(self) -> None:
+        self.seconds = 0.0
+        self._began = 0.0
+
+    def __enter__(self) -> None:
+        self._began = time.perf_counter()
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.seconds += time.perf_counter() - self._began

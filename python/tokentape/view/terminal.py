@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tokentape import Chat, Trajectory
+from tokentape.view.content import content_flags
 
 __all__ = ["LEGEND", "show_row", "show_trajectory", "styled"]
 
@@ -25,7 +26,7 @@ STYLES = {
     "scaffold": "\x1b[2m",  # faint
     "end": "\x1b[1;31m",  # bold red
 }
-MARKS = {"sampled": ("⟦", "⟧"), "untrained": ("⦅", "⦆"), "observed": ("", ""), "scaffold": ("", ""), "end": ("", "")}
+MARKS = {"sampled": ("⟦", "⟧"), "untrained": ("⦅", "⦆"), "observed": ("⟨", "⟩"), "scaffold": ("", ""), "end": ("", "")}
 RESET = "\x1b[0m"
 LEGEND = {
     "sampled": "sampled by the policy and trained",
@@ -43,39 +44,24 @@ def show_trajectory(trajectory: Trajectory, chat: Chat | None = None, *, colour:
     Args:
         trajectory: What to show.
         chat: Gives tokens their text; without it ids are shown.
-        colour: Whether to use ANSI colours; otherwise sampled text stands in ⟦brackets⟧.
+        colour: Whether to use ANSI colours; otherwise marks say the same: `LEGEND`.
     """
-    return _show(
-        trajectory.token_ids,
-        trajectory.sampled_mask,
-        trajectory.loss_mask,
-        trajectory.message_index,
-        [(turn.end, turn.finish_reason) for turn in trajectory.turns],
-        chat,
-        colour,
-    )
+    ends = [(turn.end, turn.finish_reason) for turn in trajectory.turns]
+    return _show(trajectory, trajectory.sampled_mask, ends, chat, colour=colour)
 
 
 def show_row(row: Any, chat: Chat | None = None, *, colour: bool = False) -> str:
     """A stored row (`tokentape.Row`) as text; arguments as for `show_trajectory`."""
     ends = [(int(turn["end"]), str(turn["finish_reason"])) for turn in row.turns]
-    return _show(row.token_ids, row.sampled_mask, row.loss_mask, row.message_index, ends, chat, colour)
+    return _show(row, row.sampled_mask, ends, chat, colour=colour)
 
 
-def _show(  # noqa: PLR0917 -- the columns of one row
-    token_ids: npt.NDArray[np.int32],
-    sampled: npt.NDArray[Any],
-    loss: npt.NDArray[Any],
-    message: npt.NDArray[np.int32],
-    ends: Sequence[tuple[int, str]],
-    chat: Chat | None,
-    colour: bool,  # noqa: FBT001 -- passed on
+def _show(
+    row: Any, sampled: npt.NDArray[Any], ends: Sequence[tuple[int, str]], chat: Chat | None, *, colour: bool
 ) -> str:
-    special = _special(chat)
-    kinds = [
-        _kind(bool(is_sampled), bool(is_trained), int(index) < 0 or int(token) in special)
-        for token, is_sampled, is_trained, index in zip(token_ids, sampled, loss, message, strict=True)
-    ]
+    token_ids: npt.NDArray[np.int32] = row.token_ids
+    content = content_flags(chat, row.messages, row.tools, token_ids, row.message_index)
+    kinds = [_kind(*facts) for facts in zip(sampled, row.loss_mask, content, strict=True)]
     reasons = dict(ends)
     text = _text(chat)
     parts: list[str] = []
@@ -86,10 +72,10 @@ def _show(  # noqa: PLR0917 -- the columns of one row
     return "".join(parts)
 
 
-def _kind(is_sampled: bool, is_trained: bool, is_scaffold: bool) -> str:  # noqa: FBT001 -- three facts of one token
+def _kind(is_sampled: bool, is_trained: bool, is_content: bool) -> str:  # noqa: FBT001 -- three facts of one token
     if is_sampled:
         return "sampled" if is_trained else "untrained"
-    return "scaffold" if is_scaffold else "observed"
+    return "observed" if is_content else "scaffold"
 
 
 def _runs(kinds: Sequence[str], cuts: set[int]) -> Iterator[tuple[str, int, int]]:
@@ -110,11 +96,6 @@ def _text(chat: Chat | None) -> Callable[[npt.NDArray[np.int32]], str]:
     if chat is None:
         return lambda ids: " ".join(str(token) for token in ids.tolist()) + " "
     return lambda ids: CONTROL.sub(lambda found: f"\\x{ord(found[0]):02x}", chat.decode(ids))
-
-
-def _special(chat: Chat | None) -> set[int]:
-    """The ids that the view counts to the template: turn ends."""
-    return set(chat.stop_token_ids) if chat is not None else set()
 
 
 def styled(kind: str, text: str, *, colour: bool) -> str:
