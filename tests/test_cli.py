@@ -197,6 +197,34 @@ def test_collect_bad_environment(name, message, tmp_path, capsys):
     assert message in capsys.readouterr().err
 
 
+def test_collect_from_a_server_that_is_not_there(tmp_path, monkeypatch, model, capsys):
+    (tmp_path / "lone_env.py").write_text(ENVIRONMENT)
+    monkeypatch.chdir(tmp_path)
+    arguments = ["collect", "lone_env:few", "--llama-cpp", "http://127.0.0.1:9", "--path", "run.tape", "--retries", "0"]
+    assert main([*arguments, "--model", str(model)]) == 2
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert "tokentape collect: llama.cpp server at http://127.0.0.1:9: cannot connect" in captured.err
+    assert "Traceback" not in captured.err
+    assert main([*arguments[:3], "not-a-url", *arguments[4:]]) == 2
+    assert "'not-a-url' is no URL of a server" in capsys.readouterr().err
+
+
+def test_a_truncated_model_file(tmp_path, capsys):
+    (tmp_path / "model.gguf").write_bytes(b"GGUF\x03\x00\x00\x00")
+    assert main(["render", str(tmp_path / "model.gguf"), "-"]) == 2
+    assert "is truncated; download or copy it again" in capsys.readouterr().err
+
+
+def test_collect_checks_the_model_behind_the_server(tmp_path, monkeypatch, model, llama, capsys):
+    (tmp_path / "lone_env.py").write_text(ENVIRONMENT)
+    monkeypatch.chdir(tmp_path)
+    arguments = ["collect", "lone_env:few", "--llama-cpp", llama.url, "--path", "run.tape", "--model", str(model)]
+    assert main(arguments) == 2
+    assert "it holds another model than the chat" in capsys.readouterr().err
+    assert not (tmp_path / "run.tape").exists()
+
+
 def test_wrong_arguments_exit_with_2(capsys):
     for arguments in ([], ["frobnicate"], ["inspect"], ["collect", "a:b", "--path", "x.tape"]):
         with pytest.raises(SystemExit) as ended:

@@ -25,8 +25,13 @@ def run(llama, tmp_path_factory):
     """The rows of two questions, two rollouts each, and the raw replies that the proxy kept."""
     path = tmp_path_factory.mktemp("demo") / "trajectories.arrow"
     env = Calculator(tt.Chat.from_pretrained(servers.model_file()), questions(2), group_size=2)
+
+    async def play(url):
+        async with LlamaCpp(url) as policy:
+            return await tt.collect(env, policy, path=path, concurrency=3)
+
     with servers.recording_proxy(llama.url) as proxy:
-        collection = asyncio.run(tt.collect(env, LlamaCpp(proxy.url), path=path, concurrency=3))
+        collection = asyncio.run(play(proxy.url))
     assert collection.metrics["policy_calls"] >= 4
     return list(tt.Batch.read(path).rows()), proxy
 

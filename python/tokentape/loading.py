@@ -103,7 +103,14 @@ def _download(name: str, revision: str | None) -> Path:
             f"{name!r} is no local folder, and hub ids need the extra `hub`: pip install 'tokentape[hub]', or download "
             "the model and pass its folder"
         ) from None
-    return Path(hub.snapshot_download(name, revision=revision, allow_patterns=list(HUB_FILES)))
+    try:
+        return Path(hub.snapshot_download(name, revision=revision, allow_patterns=list(HUB_FILES)))
+    except Exception as error:  # whatever the hub's client raises: it has a family of errors, and httpx's besides
+        reason = str(error).strip().partition("\n")[0].rstrip(".") or type(error).__name__
+        raise ArgumentError(
+            f"{name!r} is no local folder, and it could not be had from the hub: {reason}. Check the name and the "
+            "network, or download the model and pass its folder"
+        ) from error
 
 
 def _from_file(path: Path) -> Parts:

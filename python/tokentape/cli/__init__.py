@@ -27,7 +27,7 @@ examples:
   tokentape demo                                        a tool environment from prompt to packed batch
   tokentape render MODEL chat.json --ids                a conversation as the model sees it, and its token ids
   tokentape inspect run.tape --model MODEL --row 3      what a file holds, and one row in colour
-  tokentape collect my_env:Arithmetic --model MODEL --replay FILE --path run.tape
+  tokentape collect my_env:Arithmetic --model MODEL --llama-cpp URL --path run.tape
 
 Each command has its own --help. Colour is off in a pipe and where NO_COLOR is set.
 """

@@ -9,10 +9,10 @@ import sys
 from pathlib import Path
 from typing import Any, cast
 
-from tokentape import ArgumentError
+from tokentape import ArgumentError, Policy
 from tokentape.cli.inputs import Subparsers, load_chat
-from tokentape.envs import Environment, collect
-from tokentape.policies import Replay
+from tokentape.envs import Collection, Environment, collect
+from tokentape.policies import LlamaCpp, Recording, Replay
 
 __all__ = ["add_parser", "run"]
 
@@ -21,8 +21,10 @@ The environment is a class, made with the model's chat if --model is given and w
 function or object of the module that gives an environment. The module is looked for in the working folder too.
 
 examples:
+  tokentape collect my_env:Arithmetic --model model.gguf --llama-cpp http://127.0.0.1:8080 --path run.tape
   tokentape collect my_env:Arithmetic --model path/to/model --replay completions.jsonl --path run.tape
-  tokentape collect my_env:Arithmetic --replay completions.jsonl --path run.tape --groups 500
+  tokentape collect my_env:Arithmetic --model model.gguf --llama-cpp http://127.0.0.1:8080 --path run.tape \\
+      --groups 500 --concurrency 64 --record completions.jsonl
 
 Run the same command again after an interruption: it goes on where it ended.
 """
@@ -38,9 +40,12 @@ def add_parser(commands: Subparsers) -> argparse.ArgumentParser:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("environment", help="module:Class")
-    parser.add_argument("--replay", metavar="FILE", required=True, help="answer from a file of recorded completions")
+    policy = parser.add_mutually_exclusive_group(required=True)
+    policy.add_argument("--llama-cpp", metavar="URL", help="sample from a llama.cpp server")
+    policy.add_argument("--replay", metavar="FILE", help="answer from a file of recorded completions")
     parser.add_argument("--path", required=True, help="NAME.tape (can go on after an interruption) or NAME.arrow")
-    parser.add_argument("--model", help="a model folder")
+    parser.add_argument("--model", help="a model folder or GGUF file")
+    parser.add_argument("--record", metavar="FILE", help="append every completion to this file, which --replay reads")
     parser.add_argument("--groups", type=int, help="stop after this many groups")
     parser.add_argument("--concurrency", type=int, default=16, help="items in work at once (default 16)")
     parser.add_argument("--timeout", type=float, help="seconds for one item")
@@ -54,15 +59,27 @@ def run(arguments: argparse.Namespace) -> None:
     collection = asyncio.run(_collect(env, arguments))
     status = collection.status
     print(f"{status.line()} in {collection.path}", file=sys.stderr)
+    for name, value in collection.metrics.items():
+        if name.startswith("eval/"):
+            print(f"  {name} {value:g}", file=sys.stderr)
     for word, counts in (("dropped", status.dropped), ("failed", status.failed), ("rollouts", status.rollouts_dropped)):
         for reason, count in counts.most_common():
             print(f"  {word} {count}: {reason}", file=sys.stderr)
 
 
-async def _collect(env: Environment[Any], arguments: argparse.Namespace) -> Any:
+async def _collect(env: Environment[Any], arguments: argparse.Namespace) -> Collection:
+    if arguments.replay:
+        return await _play(env, Replay(arguments.replay), arguments)
+    async with LlamaCpp(arguments.llama_cpp) as policy:
+        if arguments.model:
+            await policy.check(env.chat)
+        return await _play(env, policy, arguments)
+
+
+async def _play(env: Environment[Any], policy: Policy, arguments: argparse.Namespace) -> Collection:
     return await collect(
         env,
-        Replay(arguments.replay),
+        Recording(policy, arguments.record) if arguments.record else policy,
         path=arguments.path,
         groups=arguments.groups,
         concurrency=arguments.concurrency,

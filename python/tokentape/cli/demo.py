@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import contextlib
 import shutil
 import sys
 import time
@@ -78,9 +79,10 @@ def run(arguments: argparse.Namespace) -> None:
 
 
 async def _collect(scene: Stage, file: Path) -> Collection:
-    if isinstance(scene.policy, LlamaCpp):
-        await scene.policy.check(scene.env.chat)
-    return await collect(scene.env, scene.policy, path=file, progress=True, concurrency=scene.concurrency)
+    async with contextlib.AsyncExitStack() as stack:
+        if isinstance(scene.policy, LlamaCpp):
+            await (await stack.enter_async_context(scene.policy)).check(scene.env.chat)
+        return await collect(scene.env, scene.policy, path=file, progress=True, concurrency=scene.concurrency)
 
 
 def figures(scene: Stage, collection: Collection, report: PackingReport, seconds: float) -> list[str]:

@@ -18,7 +18,7 @@ Subparsers = Any
 
 
 def load_chat(model: str, template: str | None = None) -> Chat:
-    """The chat of a model folder, with another template file if one is given."""
+    """The chat of a model folder or GGUF file, with another template file if one is given."""
     if template is None:
         return Chat.from_pretrained(model)
     with Path(template).open(encoding="utf-8", newline="") as file:

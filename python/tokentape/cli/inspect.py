@@ -32,7 +32,7 @@ def add_parser(commands: Subparsers) -> argparse.ArgumentParser:
     )
     parser.add_argument("path", help="a .arrow or .parquet file, a folder NAME.tape, or a glob")
     parser.add_argument("--row", action="append", type=int, default=[], help="show this row too; may be repeated")
-    parser.add_argument("--model", help="a model folder: rows are then shown as text")
+    parser.add_argument("--model", help="a model folder or GGUF file: rows are then shown as text")
     add_colour(parser)
     return cast("argparse.ArgumentParser", parser)
 

@@ -34,7 +34,7 @@ def add_parser(commands: Subparsers) -> argparse.ArgumentParser:
         epilog=EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("model", help="a model folder")
+    parser.add_argument("model", help="a model folder or GGUF file")
     parser.add_argument("conversation", help="a JSON file, or - for standard input")
     parser.add_argument("--template", help="a file with another chat template")
     parser.add_argument("--generation-prompt", action="store_true", help="end with the assistant's header")

@@ -13,10 +13,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from tokentape import Chat, Group, Trajectory
+from tokentape import Chat, Group, Trajectory, Turn
 from tokentape.envs import Environment
 from tokentape.envs.meter import Stopwatch
-from tokentape.types import Sampling
+from tokentape.types import Completion, Sampling
 
 __all__ = ["Calculator", "Question", "calculate", "questions"]
 
@@ -139,21 +139,13 @@ class Calculator(Environment[Question]):
         with self.stopwatch:
             return super().make_group(item, played)
 
+    def record(self, trajectory: Trajectory, reply: Completion, sampling: Sampling) -> Turn:
+        """Record a turn."""
+        with self.stopwatch:
+            return super().record(trajectory, reply, sampling)
+
     async def _turn(self, trajectory: Trajectory, name: str) -> str:
         """Let the policy act once, with a seed of its own, and return what it said."""
-        sampling = replace(self.sampling, seed=zlib.crc32(name.encode()))
-        reply = await self.policy.complete(
-            trajectory.token_ids, sampling=sampling, stop_token_ids=self.chat.stop_token_ids
-        )
+        turn = await self.act(trajectory, sampling=replace(self.sampling, seed=zlib.crc32(name.encode())))
         with self.stopwatch:
-            turn = trajectory.act(
-                reply.token_ids,
-                reply.logprobs,
-                finish_reason=reply.finish_reason,
-                policy_version=reply.policy_version,
-                logprob_kind=reply.logprob_kind,
-            )
-            seeds = [*trajectory.provenance.get("seeds", ()), sampling.seed]
-            told = {"sampling": self.sampling.to_json(), "seeds": seeds, "policy": dict(reply.metadata)}
-            trajectory.note(told)
             return self.chat.decode(turn.token_ids, skip_special_tokens=True)

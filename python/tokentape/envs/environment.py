@@ -11,10 +11,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, Generic, Literal, TypeAlias, TypeVar, cast
 
-from tokentape import Chat, Group, Trajectory
+from tokentape import Chat, Group, Trajectory, Turn
 from tokentape.envs import attempt
 from tokentape.errors import ArgumentError
-from tokentape.types import Policy, Sampling
+from tokentape.types import Completion, Policy, Sampling
 
 __all__ = ["PAUSE", "Collected", "Environment", "Policies", "Result"]
 
@@ -141,6 +141,59 @@ class Environment(Generic[Item]):
     async def collect_trajectory(self, item: Item) -> Trajectory | None:
         """Play one rollout of an item, and return it with its reward; None drops the rollout."""
         raise NotImplementedError(self._unwritten("collect_trajectories or collect_trajectory"))
+
+    async def act(
+        self,
+        trajectory: Trajectory,
+        *,
+        policy: Policy | None = None,
+        sampling: Sampling | None = None,
+        stop_token_ids: Sequence[int] | None = None,
+    ) -> Turn:
+        """Let a policy sample the next turn of a trajectory, and record it.
+
+        Args:
+            trajectory: What to continue.
+            policy: Who samples; `self.policy` by default.
+            sampling: How; `self.sampling` by default.
+            stop_token_ids: What ends the turn; by default what ends a turn of the chat, if there is one.
+
+        Raises:
+            PolicyError: the policy gave no usable completion; the trajectory is as it was.
+        """
+        sampling = sampling or self.sampling
+        if stop_token_ids is None:
+            stop_token_ids = self._chat.stop_token_ids if self._chat else ()
+        ask = (policy or self.policy).complete
+        reply = await ask(trajectory.token_ids, sampling=sampling, stop_token_ids=stop_token_ids)
+        return self.record(trajectory, reply, sampling)
+
+    def record(self, trajectory: Trajectory, reply: Completion, sampling: Sampling) -> Turn:
+        """Put a completion on the tape, and how it was sampled into the row's provenance.
+
+        Provenance then has `sampling`, `policy` (what the policy tells about itself), the `seeds` of the turns that
+        have one, and `rescored`: the tokens whose logprobs were not given with them but asked for afterwards.
+        """
+        turn = trajectory.act(
+            reply.token_ids,
+            reply.logprobs,
+            finish_reason=reply.finish_reason,
+            policy_version=reply.policy_version,
+            logprob_kind=None if reply.logprobs is None else reply.logprob_kind,
+        )
+        told, policy = trajectory.provenance, dict(reply.metadata)
+        rescored = [turn.start + int(at) for at in policy.pop("rescored", ())]
+        policy.pop("seed", None)
+        lists = {
+            "seeds": [*told.get("seeds", ()), *([] if sampling.seed is None else [sampling.seed])],
+            "rescored": [*told.get("rescored", ()), *rescored],
+        }
+        notes = {
+            "sampling": sampling.to_json() | {"seed": None},
+            **{name: found for name, found in lists.items() if found},
+        }
+        trajectory.note(notes | ({"policy": policy} if policy else {}))
+        return turn
 
     async def evaluate(self) -> Mapping[str, float]:
         """Measure the policy on items of the environment's own choice; figures by name."""
