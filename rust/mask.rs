@@ -12,6 +12,7 @@ mod closing;
 mod marker;
 mod rendering;
 mod start;
+mod stops;
 mod turn_end;
 
 use std::ops::Range;

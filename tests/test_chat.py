@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 
+import corpus
+import prefix
 import small
 import tokentape as tt
 
@@ -311,3 +313,16 @@ def test_chats_of_one_content_are_restored_once():
     first, second = (pickle.loads(pickle.dumps(chat)) for _ in range(2))
     assert first is second
     assert first is not chat
+
+
+def test_stop_tokens_are_what_a_policy_samples_last():
+    corpus.require()
+    chat = tt.Chat.from_pretrained(corpus.tokenizer_folder("gpt-oss"))
+    stops = {text: sources for _, text, sources in chat.stop_tokens}
+    # <|end|> closes a turn in history, and the analysis before an answer: a policy that stopped there never answers.
+    assert set(stops) == {"<|return|>", "<|call|>"}
+    assert stops["<|call|>"] == ["template"]
+    source = corpus.template("llcpp_meetkai_functionary_medium_v3.1.jinja")
+    tokenizer = prefix.with_markers(json.loads(small.tokenizer().to_str()), prefix.markers(source))
+    chat = tt.Chat(tokenizer, source, special_tokens=corpus.SPECIAL_TOKENS)
+    assert {"<|eot_id|>", "<|eom_id|>"} <= {text for _, text, _ in chat.stop_tokens}

@@ -28,7 +28,8 @@ fn message(role: &str, as_parts: bool) -> Data {
     dict([("role", Data::from(role)), ("content", content)])
 }
 
-fn tools() -> Data {
+/// One tool without parameters.
+pub(super) fn tools() -> Data {
     let parameters = dict([("type", Data::from("object")), ("properties", Data::from(Dict::default()))]);
     let function = dict([("name", Data::from("t")), ("description", Data::from("T")), ("parameters", parameters)]);
     Data::from(vec![dict([("type", Data::from("function")), ("function", function)])])

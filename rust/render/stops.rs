@@ -15,7 +15,7 @@ pub enum StopSource {
     GenerationConfig,
     /// The tokenizer's end-of-sequence token.
     Tokenizer,
-    /// The chat template: it writes this token at the end of a plain assistant turn.
+    /// The chat template: it writes this token at the end of an assistant turn, and not between its reasoning and content.
     Template,
 }
 
@@ -60,8 +60,12 @@ impl StopToken {
 pub(super) fn collect(templates: &Templates, tokenizer: &Tokenizer, given: &[StopToken]) -> Vec<StopToken> {
     let mut stops = given.to_vec();
     for (_, masker) in templates.entries() {
-        for text in masker.shown_turn_ends() {
-            if let Some(id) = tokenizer.id_of(text) {
+        let shown = masker.shown_turn_ends();
+        for text in masker.stop_texts() {
+            let is_special = |id| tokenizer.added_tokens().iter().any(|added| added.id == id && added.special);
+            // A text that only a tool call ends with may close the call and not the turn, unless it is a control token.
+            let id = tokenizer.id_of(&text).filter(|id| shown.contains(&text) || is_special(*id));
+            if let Some(id) = id {
                 stops.push(StopToken::new(tokenizer, id, StopSource::Template));
             }
         }
