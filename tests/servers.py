@@ -5,9 +5,11 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import socket
 import subprocess
 import sys
 import threading
+import time
 import urllib.error
 import urllib.request
 from dataclasses import dataclass, field
@@ -63,14 +65,17 @@ class Proxy:
 
 
 @contextlib.contextmanager
-def recording_proxy(target: str):
-    """A proxy in front of a server."""
+def recording_proxy(target: str, translate=lambda route, request: (route, request)):
+    """A proxy in front of a server; `translate` makes of a route and request those that the server knows."""
     proxy = Proxy()
 
     class Handler(BaseHTTPRequestHandler):
         def do_POST(self):
             body = self.rfile.read(int(self.headers["content-length"]))
-            request = urllib.request.Request(target + self.path, body)  # noqa: S310 -- our own server
+            route, asked = translate(self.path, json.loads(body))
+            data = json.dumps(asked).encode()
+            headers = {"content-type": "application/json"}
+            request = urllib.request.Request(target + route, data, headers)  # noqa: S310 -- our own server
             try:
                 with urllib.request.urlopen(request) as answer:  # noqa: S310
                     status, reply = answer.status, answer.read()
@@ -115,3 +120,20 @@ def resident_bytes(pid: int | str = "self") -> int:
     """The memory of a process."""
     pages = int(Path(f"/proc/{pid}/statm").read_text().split()[1])
     return pages * os.sysconf("SC_PAGE_SIZE")
+
+
+def free_port() -> int:
+    """A port of this machine that nothing listens on."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+def wait_until_ready(url: str, process: subprocess.Popen) -> None:
+    """Returns when a server answers; fails when its process has ended."""
+    while process.poll() is None:
+        with contextlib.suppress(OSError):
+            ask(url, "/health")
+            return
+        time.sleep(0.2)
+    pytest.fail(f"the server at {url} has ended with code {process.returncode}")
