@@ -4,6 +4,7 @@
 
 mod balance;
 mod best_fit;
+mod heavy;
 
 pub use best_fit::best_fit;
 
@@ -36,7 +37,8 @@ impl Bins {
         Self { rows, starts }
     }
 
-    fn from_lists(lists: impl IntoIterator<Item = impl AsRef<[u32]>>) -> Self {
+    /// Bins of the given rows.
+    pub(crate) fn from_lists(lists: impl IntoIterator<Item = impl AsRef<[u32]>>) -> Self {
         let mut bins = Self { rows: Vec::new(), starts: vec![0] };
         for list in lists {
             bins.rows.extend_from_slice(list.as_ref());
