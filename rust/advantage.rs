@@ -49,6 +49,28 @@ impl Estimator {
     }
 }
 
+/// Advantages of the sampled tokens of a row from rewards to come: generalised advantage estimation (arXiv 1506.02438,
+/// equation 16), `A_t = d_t + discount * trace * A_(t+1)` with `d_t = r_t + discount * V_(t+1) - V_t`.
+///
+/// `t` counts sampled tokens only, and the value behind the last is 0. A reward on an unsampled token belongs to the
+/// sampled token before it. Without `values` and with `trace` 1 these are the discounted rewards to come. Unsampled
+/// tokens get 0.
+pub fn to_come(rewards: &[f32], values: Option<&[f32]>, sampled: &[u8], discount: f64, trace: f64) -> Vec<f32> {
+    let mut found = vec![0.0; sampled.len()];
+    let (mut reward, mut next_value, mut next) = (0.0, 0.0, 0.0);
+    for token in (0..sampled.len()).rev() {
+        reward += rewards.get(token).copied().map_or(0.0, f64::from);
+        if sampled[token] == 0 {
+            continue;
+        }
+        let value = values.and_then(|values| values.get(token)).copied().map_or(0.0, f64::from);
+        next = reward + discount * next_value - value + discount * trace * next;
+        found[token] = next as f32;
+        (reward, next_value) = (0.0, value);
+    }
+    found
+}
+
 /// The mean of `values`; 0 of none.
 pub(crate) fn mean(values: &[f64]) -> f64 {
     values.iter().sum::<f64>() / count(values.len().max(1))
@@ -84,6 +106,15 @@ mod tests {
     fn leave_one_out_is_the_mean_of_the_others() {
         let returns = [3.0, 1.0, 5.0];
         assert_eq!(Estimator::Rloo.estimate(&returns).values, [0.0, -3.0, 3.0]);
+    }
+
+    #[test]
+    fn rewards_to_come_by_hand() {
+        let (rewards, sampled) = ([0.0, 1.0, 4.0, 2.0], [1, 1, 0, 1]);
+        assert_eq!(to_come(&rewards, None, &sampled, 0.5, 1.0), [3.0, 6.0, 0.0, 2.0]);
+        let values = [1.0, 2.0, 9.0, 4.0];
+        // d = (0 + 2/2 - 1, 5 + 4/2 - 2, 2 - 4), then A = d + 0.25 * next
+        assert_eq!(to_come(&rewards, Some(&values), &sampled, 0.5, 0.5), [1.125, 4.5, 0.0, -2.0]);
     }
 
     #[test]

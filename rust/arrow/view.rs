@@ -2,7 +2,7 @@
 
 use arrow_array::cast::AsArray;
 use arrow_array::types::{ArrowPrimitiveType, Float32Type, Int32Type, Int64Type, UInt8Type};
-use arrow_array::{Array, ListArray, RecordBatch, StringArray, StructArray};
+use arrow_array::{Array, Float32Array, ListArray, RecordBatch, StringArray, StructArray};
 use arrow_buffer::{ArrowNativeType, NullBuffer};
 
 use crate::{Error, Result};
@@ -66,6 +66,12 @@ impl<'a> Structs<'a> {
     /// An int32 field of the items.
     pub fn int32(&self, name: &str) -> Result<&'a [i32]> {
         self.field::<Int32Type>(name)
+    }
+
+    /// The rewards of the items, which may be null.
+    pub fn rewards(&self) -> Result<&'a Float32Array> {
+        let column = self.items.column_by_name("reward").and_then(|column| column.as_primitive_opt());
+        column.ok_or_else(|| missing("reward"))
     }
 
     /// An int64 field of the items.
