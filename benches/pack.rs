@@ -52,6 +52,7 @@ fn filling(criterion: &mut Criterion) {
         pad_token_id: 0,
         max_segments: None,
         work: RowWork::Model(Work::TOKENS),
+        sharing: None,
     };
     let Ok(packing) = Batch::from_rows(&rows).and_then(|batch| Packing::new(batch, options)) else { return };
     let mut group = criterion.benchmark_group("fill");

@@ -23,6 +23,7 @@ pub mod row;
 // Floor 2
 pub mod template;
 pub mod tokenizer;
+pub mod tree;
 // Floor 3
 pub mod mask;
 // Floor 4

@@ -96,6 +96,8 @@ pub struct PackedColumns {
     pub advantages: bool,
     /// `policy_version: list<int64>`.
     pub policy_version: bool,
+    /// `parent`, `segment_parent`, `leaf_row` and `leaf_segment: list<int32>`: rows share prefixes.
+    pub tree: bool,
 }
 
 /// The schema of `tokentape.packed`.
@@ -115,9 +117,13 @@ pub fn packed(columns: PackedColumns) -> SchemaRef {
         (columns.logprobs, "logprobs", Float32),
         (columns.advantages, "advantages", Float32),
         (columns.policy_version, "policy_version", Int64),
+        (columns.tree, "parent", Int32),
     ];
     fields.extend(optional.into_iter().filter(|(present, ..)| *present).map(|(_, name, item)| list(name, item, false)));
     fields.extend(["cu_seqlens", "seq_lens", "row", "offset"].map(|name| list(name, Int32, false)));
+    if columns.tree {
+        fields.extend(["segment_parent", "leaf_row", "leaf_segment"].map(|name| list(name, Int32, false)));
+    }
     with_metadata(fields, PACKED)
 }
 

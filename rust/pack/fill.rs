@@ -8,13 +8,12 @@ use arrow_array::{ArrayRef, Int32Array, PrimitiveArray, RecordBatch};
 use arrow_buffer::{ArrowNativeType, Buffer, MutableBuffer, OffsetBuffer, ScalarBuffer};
 use rayon::prelude::*;
 
+use super::out::Out;
+use super::segments::segments;
 use super::{Kept, Packing};
 use crate::arrow::schema::PackedColumns;
 use crate::arrow::{Batch, View, internal, list_column, offsets};
 use crate::{Error, Result};
-
-/// Of a token whose policy version was never recorded.
-const NO_VERSION: i64 = -1;
 
 /// The optional columns that the packed rows need.
 pub(super) fn columns(batch: &Batch, kept: &[Kept]) -> Result<PackedColumns> {
@@ -27,6 +26,7 @@ pub(super) fn columns(batch: &Batch, kept: &[Kept]) -> Result<PackedColumns> {
         logprobs: any(|view, row| !view.logprobs.is_null(row)),
         advantages: any(|view, row| !view.advantages.is_null(row)),
         policy_version: any(|view, row| view.policy_versions.range(row).is_some()),
+        tree: false,
     };
     let lacks = |present: bool, lacking: fn(&View<'_>, usize, usize) -> bool| {
         kept.iter().find(|kept| present && source.row(**kept, lacking)).map(|kept| kept.row)
@@ -48,7 +48,7 @@ fn refuse_mixture(name: &str, row: Option<u32>) -> Result<()> {
 }
 
 /// The columns of the rows, found by row.
-struct Source<'a> {
+pub(super) struct Source<'a> {
     views: Vec<(usize, View<'a>)>,
 }
 
@@ -57,7 +57,7 @@ impl<'a> Source<'a> {
         Ok(Self { views: batch.views()? })
     }
 
-    fn row<T>(&self, kept: Kept, read: impl FnOnce(&View<'a>, usize, usize) -> T) -> T {
+    pub(super) fn row<T>(&self, kept: Kept, read: impl FnOnce(&View<'a>, usize, usize) -> T) -> T {
         let row = kept.row as usize;
         let part = self.views.partition_point(|(start, _)| *start <= row) - 1;
         let (start, view) = &self.views[part];
@@ -70,7 +70,13 @@ pub(super) fn fill(packing: &Packing, bins: Range<usize>) -> Result<RecordBatch>
     let source = Source { views: packing.views()? };
     let sizes: Vec<usize> = bins.clone().map(|bin| (packing.tokens(bin) + packing.padding(bin)) as usize).collect();
     let mut page = Page::new(packing, bins.len(), sizes.iter().sum());
-    page.bins(&sizes).into_par_iter().zip(bins.clone()).for_each(|(mut out, bin)| out.fill(packing, &source, bin));
+    let parts = page.bins(&sizes);
+    if parts.len() == 1 || rayon::current_num_threads() == 1 {
+        // To hand the work to a thread and wait for it would take longer than the work.
+        parts.into_iter().zip(bins.clone()).for_each(|(mut out, bin)| out.fill(packing, &source, bin));
+    } else {
+        parts.into_par_iter().zip(bins.clone()).for_each(|(mut out, bin)| out.fill(packing, &source, bin));
+    }
     let tokens = offsets(sizes.into_iter())?;
     let mut columns: Vec<ArrayRef> = vec![ranks(packing, &bins), micro_steps(packing, &bins)];
     columns.extend(page.finish(packing, &tokens)?);
@@ -88,32 +94,6 @@ fn micro_steps(packing: &Packing, bins: &Range<usize>) -> ArrayRef {
     Arc::new(Int32Array::from_iter_values(bins.clone().map(|bin| (bin / ranks) as i32)))
 }
 
-/// `cu_seqlens`, `seq_lens`, `row` and `offset`: a padding tail is one more segment, of row -1.
-fn segments(packing: &Packing, bins: &Range<usize>) -> Result<[ArrayRef; 4]> {
-    let (mut ends, mut lengths, mut rows) = (Vec::new(), Vec::new(), Vec::new());
-    let mut counts = Vec::with_capacity(bins.len());
-    for bin in bins.clone() {
-        let before = rows.len();
-        let padding = Some(packing.padding(bin)).filter(|padding| *padding > 0).map(|length| (-1, length));
-        let mut end = 0;
-        ends.push(0);
-        for (row, length) in packing.segments(bin).map(|kept| (kept.row as i32, kept.length)).chain(padding) {
-            end += length as i32;
-            ends.push(end);
-            lengths.push(length as i32);
-            rows.push(row);
-        }
-        counts.push(rows.len() - before);
-    }
-    let by_segment = offsets(counts.iter().copied())?;
-    let by_end = offsets(counts.iter().map(|count| count + 1))?;
-    let list = |values: Vec<i32>, offsets: &OffsetBuffer<i32>| {
-        list_column(Arc::new(Int32Array::from(values)), offsets.clone(), None)
-    };
-    let zeros = vec![0; rows.len()];
-    Ok([list(ends, &by_end)?, list(lengths, &by_segment)?, list(rows, &by_segment)?, list(zeros, &by_segment)?])
-}
-
 /// The output buffers of the per-token columns of some bins.
 struct Page {
     tokens: usize,
@@ -126,6 +106,7 @@ struct Page {
     logprobs: Option<MutableBuffer>,
     advantages: Option<MutableBuffer>,
     policy_version: Option<MutableBuffer>,
+    parent: Option<MutableBuffer>,
 }
 
 impl Page {
@@ -145,6 +126,7 @@ impl Page {
             logprobs: columns.logprobs.then(|| take(4)),
             advantages: columns.advantages.then(|| take(4)),
             policy_version: columns.policy_version.then(|| take(8)),
+            parent: columns.tree.then(|| take(4)),
         }
     }
 
@@ -159,6 +141,7 @@ impl Page {
         let mut logprobs = self.logprobs.as_mut().map(Cut::new);
         let mut advantages = self.advantages.as_mut().map(Cut::new);
         let mut policy_version = self.policy_version.as_mut().map(Cut::new);
+        let mut parent = self.parent.as_mut().map(Cut::new);
         let bin = |size: &usize| Out {
             input_ids: input_ids.next(*size),
             position_ids: position_ids.next(*size),
@@ -169,6 +152,7 @@ impl Page {
             logprobs: logprobs.as_mut().map(|cut| cut.next(*size)),
             advantages: advantages.as_mut().map(|cut| cut.next(*size)),
             policy_version: policy_version.as_mut().map(|cut| cut.next(*size)),
+            parent: parent.as_mut().map(|cut| cut.next(*size)),
         };
         sizes.iter().map(bin).collect()
     }
@@ -192,7 +176,7 @@ impl Page {
             uint8(self.loss_mask),
         ];
         let floats = [self.loss_weight, self.logprobs, self.advantages].into_iter().flatten().map(float32);
-        always.into_iter().chain(floats).chain(self.policy_version.map(int64)).collect()
+        always.into_iter().chain(floats).chain(self.policy_version.map(int64)).chain(self.parent.map(int32)).collect()
     }
 }
 
@@ -213,98 +197,5 @@ impl<'a, T: ArrowNativeType> Cut<'a, T> {
         let (head, tail) = std::mem::take(&mut self.0).split_at_mut(size);
         self.0 = tail;
         head
-    }
-}
-
-/// The per-token columns of one bin.
-struct Out<'a> {
-    input_ids: &'a mut [i32],
-    position_ids: &'a mut [i32],
-    segment_ids: &'a mut [i32],
-    sampled_mask: &'a mut [u8],
-    loss_mask: &'a mut [u8],
-    loss_weight: Option<&'a mut [f32]>,
-    logprobs: Option<&'a mut [f32]>,
-    advantages: Option<&'a mut [f32]>,
-    policy_version: Option<&'a mut [i64]>,
-}
-
-impl Out<'_> {
-    fn fill(&mut self, packing: &Packing, source: &Source<'_>, bin: usize) {
-        let mut end = 0;
-        for (segment, kept) in packing.segments(bin).enumerate() {
-            let place = end..end + kept.length as usize;
-            end = place.end;
-            source.row(kept, |view, row, length| self.segment(segment as i32, place, view, row, length));
-        }
-        self.pad(end, packing.options.pad_token_id);
-    }
-
-    fn segment(&mut self, segment: i32, place: Range<usize>, view: &View<'_>, row: usize, length: usize) {
-        copy(&mut self.input_ids[place.clone()], view.token_ids.get(row), length);
-        copy(&mut self.sampled_mask[place.clone()], view.sampled_mask.get(row), length);
-        copy(&mut self.loss_mask[place.clone()], view.loss_mask.get(row), length);
-        self.position_ids[place.clone()].iter_mut().zip(0..).for_each(|(out, position)| *out = position);
-        self.segment_ids[place.clone()].fill(segment);
-        let first = place.start;
-        self.loss_mask[first] = 0;
-        if let Some(out) = &mut self.loss_weight {
-            weights(&mut out[place.clone()], view, row, length);
-            out[first] = 0.0;
-        }
-        if let Some(out) = &mut self.logprobs {
-            copy(&mut out[place.clone()], view.logprobs.get(row), length);
-        }
-        if let Some(out) = &mut self.advantages {
-            copy(&mut out[place.clone()], view.advantages.get(row), length);
-        }
-        if let Some(out) = &mut self.policy_version {
-            versions(&mut out[place], view, row, length);
-        }
-    }
-
-    fn pad(&mut self, start: usize, pad_token_id: i32) {
-        self.input_ids[start..].fill(pad_token_id);
-        self.position_ids[start..].iter_mut().zip(0..).for_each(|(out, position)| *out = position);
-        self.segment_ids[start..].fill(-1);
-        self.sampled_mask[start..].fill(0);
-        self.loss_mask[start..].fill(0);
-        for out in [&mut self.loss_weight, &mut self.logprobs, &mut self.advantages].into_iter().flatten() {
-            out[start..].fill(0.0);
-        }
-        if let Some(out) = &mut self.policy_version {
-            out[start..].fill(NO_VERSION);
-        }
-    }
-}
-
-/// Copies the first `length` values; zeros where the list is null.
-fn copy<T: ArrowNativeType>(out: &mut [T], values: Option<&[T]>, length: usize) {
-    match values {
-        Some(values) => out.copy_from_slice(&values[..length]),
-        None => out.fill(T::default()),
-    }
-}
-
-/// Weights as given; where the list is null they equal the loss mask.
-fn weights(out: &mut [f32], view: &View<'_>, row: usize, length: usize) {
-    if let Some(values) = view.loss_weight.get(row) {
-        out.copy_from_slice(&values[..length]);
-        return;
-    }
-    let mask = view.loss_mask.get(row).unwrap_or_default();
-    out.iter_mut().zip(mask).for_each(|(out, loss)| *out = f32::from(*loss));
-}
-
-fn versions(out: &mut [i64], view: &View<'_>, row: usize, length: usize) {
-    out.fill(NO_VERSION);
-    let runs = &view.policy_versions;
-    let columns = runs.int32("start").and_then(|s| Ok((s, runs.int32("end")?, runs.int64("version")?)));
-    let Ok((starts, ends, versions)) = columns else { return };
-    for run in runs.range(row).unwrap_or_default() {
-        let (start, end) = ((starts[run] as usize).min(length), (ends[run] as usize).min(length));
-        if let Some(out) = out.get_mut(start..end) {
-            out.fill(versions[run]);
-        }
     }
 }

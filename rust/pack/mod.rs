@@ -5,8 +5,11 @@
 //! the number of tokens.
 
 mod fill;
+mod out;
 mod pool;
+mod segments;
 mod select;
+mod share;
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -20,11 +23,15 @@ pub use select::{Overlong, Reason};
 use crate::arrow::schema::{self, PackedColumns};
 use crate::arrow::{Batch, View};
 use crate::plan::{Plan, PlanOptions, Work, lower_bound, plan};
+use crate::tree::{Forest, Sharing};
 use crate::{Error, Result, TokenId};
 use select::Fate;
 
 /// Three pages of nine columns: the one being filled, the one being read, and one that is still held.
 const POOLED_BUFFERS: usize = 27;
+
+/// So many bins at once repay the waking of a thread, and the output still fits a shared cache.
+const BINS_PER_THREAD: usize = 4;
 
 /// How trajectories are packed.
 #[derive(Debug, Clone)]
@@ -43,6 +50,8 @@ pub struct PackOptions {
     pub max_segments: Option<u32>,
     /// The cost of a row.
     pub work: RowWork,
+    /// Whether rows that begin alike hold their common tokens once.
+    pub sharing: Option<Sharing>,
 }
 
 /// Where the cost of a row comes from.
@@ -59,6 +68,8 @@ pub enum RowWork {
 struct Kept {
     row: u32,
     length: u32,
+    /// The first tokens that the row before it in the bin holds for it.
+    from: u32,
 }
 
 /// What packing did.
@@ -80,6 +91,10 @@ pub struct Report {
     pub truncated: Vec<(usize, usize, usize)>,
     /// Segments whose first token lost its loss.
     pub loss_cleared: usize,
+    /// The tokens that stand once for several rows: how many fewer there are than without sharing.
+    pub shared: u64,
+    /// Shared tokens that carry the loss of more than one row.
+    pub merged: u64,
 }
 
 /// A batch, packed: the plan is made, bins are filled when they are asked for.
@@ -100,13 +115,20 @@ impl Packing {
     pub fn new(batch: Batch, options: PackOptions) -> Result<Self> {
         let budget = usable_budget(&options)?;
         let fates = select::select(&batch, budget, options.overlong)?;
-        let (kept, mut report) = sorted_out(&batch, &fates)?;
-        let lengths: Vec<u32> = kept.iter().map(|kept| kept.length).collect();
-        let work = work(&options.work, &kept, batch.len())?;
+        let (mut kept, mut report) = sorted_out(&batch, &fates)?;
         let plan_options = PlanOptions { budget, max_segments: options.max_segments, ranks: options.ranks };
-        let plan = plan(&lengths, &work, plan_options)?;
-        report.lower_bound = lower_bound(&lengths, budget);
-        let columns = fill::columns(&batch, &kept)?;
+        let work = work(&options.work, &kept, batch.len())?;
+        let mut columns = fill::columns(&batch, &kept)?;
+        let plan = if let Some(sharing) = options.sharing {
+            columns.tree = true;
+            let plan = share::plan(&batch, &mut kept, &work, &options, plan_options, sharing, &mut report)?;
+            columns.loss_weight |= report.merged > 0;
+            plan
+        } else {
+            let lengths: Vec<u32> = kept.iter().map(|kept| kept.length).collect();
+            report.lower_bound = lower_bound(&lengths, budget);
+            plan(&lengths, &work, plan_options)?
+        };
         let pool = Arc::new(Pool::new(POOLED_BUFFERS));
         let mut packing = Self { batch, kept, plan, columns, schema: schema::packed(columns), options, report, pool };
         packing.report.padding = (0..packing.bins()).map(|bin| u64::from(packing.padding(bin))).sum();
@@ -156,7 +178,7 @@ impl Packing {
     /// The range of bins, from `start` on, that is worth filling at once: enough for all threads, bounded in memory.
     pub fn page(&self, start: usize) -> Range<usize> {
         let most = (1 << 24) / self.options.token_budget.max(1) as usize;
-        let wanted = rayon::current_num_threads();
+        let wanted = BINS_PER_THREAD * rayon::current_num_threads();
         start..(start + wanted.min(most).max(1)).min(self.bins())
     }
 
@@ -165,7 +187,17 @@ impl Packing {
     }
 
     fn tokens(&self, bin: usize) -> u32 {
-        self.segments(bin).map(|kept| kept.length).sum()
+        self.segments(bin).map(|kept| kept.length - kept.from).sum()
+    }
+
+    /// The segments of a bin: whole rows, or the nodes of their trees.
+    fn forest(&self, bin: usize) -> Forest {
+        Forest::new(self.segments(bin).map(|kept| (kept.from, kept.length)))
+    }
+
+    /// The tokens of each bin, padding included.
+    pub fn bin_tokens(&self) -> Vec<i32> {
+        (0..self.bins()).map(|bin| (self.tokens(bin) + self.padding(bin)) as i32).collect()
     }
 
     /// The padding of a bin: up to a multiple of `align`; an empty bin gets some too, so that its rank has work.
@@ -209,7 +241,7 @@ fn sorted_out(batch: &Batch, fates: &[Fate]) -> Result<(Vec<Kept>, Report)> {
                     if (length as usize) < tokens {
                         report.truncated.push((start + row, length as usize, tokens - length as usize));
                     }
-                    kept.push(Kept { row: (start + row) as u32, length });
+                    kept.push(Kept { row: (start + row) as u32, length, from: 0 });
                 }
             }
         }

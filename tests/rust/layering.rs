@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 const FLOORS: &[&[&str]] = &[
     &["error", "author"],
     &["message", "row", "columns", "advantage", "plan"],
-    &["template", "tokenizer"],
+    &["template", "tokenizer", "tree"],
     &["mask"],
     &["render"],
     &["bridge", "parse", "audit"],

@@ -40,6 +40,7 @@ fn options(token_budget: u32, ranks: u32, align: u32) -> PackOptions {
         pad_token_id: 7,
         max_segments: None,
         work: RowWork::Model(Work::ATTENTION),
+        sharing: None,
     }
 }
 
