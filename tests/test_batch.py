@@ -102,6 +102,70 @@ def test_columns_without_nulls_share_one_offsets_buffer():
     assert all(batch.column(name).values.buffers()[1].address % 64 == 0 for name in names)
 
 
+def test_columns_go_by_dlpack_without_a_copy():
+    batch = tt.Batch.from_rows(ROWS)
+    column = batch.column("token_ids")
+    values = np.from_dlpack(column)
+    address = batch.to_pyarrow().column("token_ids").chunk(0).values.buffers()[1].address
+    assert values.ctypes.data == np.asarray(column).ctypes.data == address
+    assert values.tolist() == [token for row in ROWS for token in row["token_ids"]]
+    assert np.from_dlpack(batch.column("sampled_mask")).dtype == np.uint8
+    assert np.from_dlpack(batch.column("logprobs")).dtype == np.float32
+    assert np.from_dlpack(batch.column("reward")).tolist() == [row["reward"] for row in ROWS]
+    del batch, column
+    assert values[0] == ROWS[0]["token_ids"][0]
+
+
+def test_dlpack_capsules_old_new_dropped_and_copied():
+    column = tt.Batch.from_rows([{"token_ids": range(100_000)}]).column("token_ids")
+    assert (column.__dlpack_device__(), len(column)) == ((1, 0), 100_000)
+    assert "dltensor_versioned" in repr(column.__dlpack__(max_version=(1, 0)))
+    assert '"dltensor"' in repr(column.__dlpack__())
+    for version in (None, (1, 0)):  # dropped capsules free what they hold
+        for _ in range(3000):
+            column.__dlpack__(max_version=version, copy=True)
+    copied = np.from_dlpack(column, copy=True)
+    assert copied.ctypes.data != np.from_dlpack(column).ctypes.data
+    with pytest.raises(BufferError, match="main memory"):
+        column.__dlpack__(dl_device=(2, 0))
+    assert np.asarray(column, dtype=np.int64).dtype == np.int64
+
+
+def test_columns_without_flat_values_are_refused():
+    batch = tt.Batch.from_rows(ROWS)
+    for name in ("loss_weight", "turns", "messages", "nothing"):
+        with pytest.raises(tt.SchemaError, match=f"'{name}' has no flat values"):
+            batch.column(name)
+    halves = tt.Batch.concat([batch[:3], batch[3:]])
+    assert np.asarray(halves.column("token_ids")).tolist() == np.asarray(batch.column("token_ids")).tolist()
+    assert np.asarray(batch[2:4].column("token_ids")).tolist() == ROWS[2]["token_ids"] + ROWS[3]["token_ids"]
+
+
+def test_a_pickle_may_travel_beside_its_buffers():
+    batch = tt.Batch.from_rows(ROWS)
+    beside: list[pickle.PickleBuffer] = []
+    small = pickle.dumps(batch, protocol=5, buffer_callback=beside.append)
+    assert len(small) < 300
+    assert lists_of(pickle.loads(small, buffers=beside)) == ROWS
+    assert lists_of(pickle.loads(pickle.dumps(batch, protocol=4))) == ROWS
+
+
+@pytest.mark.parametrize("wrong", [[1.5], ["a"], [2**40], [None], [[1]]])
+def test_lists_of_other_things_than_ids_are_refused(wrong):
+    with pytest.raises(tt.SchemaError, match="row 0: `token_ids` cannot be read"):
+        tt.Batch.from_rows([{"token_ids": wrong}])
+    with pytest.raises(tt.SchemaError, match="row 0: `loss_mask` cannot be read"):
+        tt.Batch.from_rows([{"token_ids": [1], "loss_mask": [256]}])
+
+
+def test_lists_tuples_and_arrays_give_the_same_rows():
+    ids, mask, logprobs = [3, 4], [False, True], [0.0, -1]
+    kinds = (list, tuple, np.array)
+    given_rows = [{"token_ids": kind(ids), "sampled_mask": kind(mask), "logprobs": kind(logprobs)} for kind in kinds]
+    read = [tt.Batch.from_rows([row]) for row in given_rows]
+    assert len({str(lists_of(batch)) for batch in read}) == 1
+
+
 def test_arrays_of_a_row_are_read_only_views():
     batch = tt.Batch.from_rows(ROWS)
     ids = batch.row(2).token_ids

@@ -22,7 +22,17 @@ from tokentape._core import (
     __version__,
     merge,
 )
-from tokentape.batch import Batch, PackedBatch, Packing, PackingReport, Row, RunWriter, pack
+from tokentape.batch import (
+    Batch,
+    BatchWriter,
+    PackedBatch,
+    Packing,
+    PackingReport,
+    Row,
+    RunWriter,
+    pack,
+    pack_stream,
+)
 from tokentape.chat import Chat
 from tokentape.errors import (
     ArgumentError,
@@ -61,6 +71,7 @@ __all__ = [
     "AssistantSpans",
     "Audit",
     "Batch",
+    "BatchWriter",
     "BridgeError",
     "BudgetError",
     "Chat",
@@ -98,6 +109,7 @@ __all__ = [
     "feeds",
     "merge",
     "pack",
+    "pack_stream",
     "policies",
     "stream",
     "training_batch",

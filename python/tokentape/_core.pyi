@@ -8,7 +8,7 @@ from typing import Any, Final, Literal, Self, TypeAlias, final
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from typing_extensions import disjoint_base
+from typing_extensions import Buffer, disjoint_base
 
 __version__: Final[str]
 build_profile: Final[str]
@@ -1022,7 +1022,7 @@ class Table:
     @staticmethod
     def from_groups(groups: Sequence[Group]) -> Table: ...
     @staticmethod
-    def from_stream(stream: bytes) -> Table: ...
+    def from_stream(stream: bytes | Buffer) -> Table: ...
     @staticmethod
     def from_file(file: mmap, *, validate: bool) -> Table | None:
         """The table in a mapped Arrow IPC file; None if its buffers are compressed."""
@@ -1030,9 +1030,20 @@ class Table:
     @staticmethod
     def concat(parts: Sequence[Table]) -> Table: ...
     def write_file(self, path: str | PathLike[str]) -> None: ...
-    def to_stream(self) -> bytes: ...
+    def to_stream(self) -> Buffer:
+        """The rows as an Arrow IPC stream."""
+
+    def column(self, name: str) -> Column | None: ...
     def validate(self) -> None: ...
-    def with_advantages(self, how: str | NDArray[np.float32]) -> Table: ...
+    def with_advantages(
+        self,
+        how: str | NDArray[np.float32],
+        *,
+        rewards: str | NDArray[np.float32] | None,
+        values: NDArray[np.float32] | None,
+        discount: float,
+        trace: float,
+    ) -> Table: ...
     def filter(self, keep: NDArray[np.bool_]) -> Table: ...
     def take(self, rows: Sequence[int]) -> Table: ...
     def slice(self, start: int, length: int) -> Table: ...
@@ -1048,6 +1059,35 @@ class Table:
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object: ...
     def __arrow_c_array__(self, requested_schema: object | None = None) -> tuple[object, object]: ...
 
+@final
+class TableWriter:
+    """An Arrow IPC file that grows table by table; none of them is kept in memory."""
+
+    def __new__(cls, path: str | PathLike[str], like: Table) -> TableWriter: ...
+    def write(self, table: Table) -> None: ...
+    def finish(self) -> None:
+        """Writes the end of the file, without which nothing of it can be read."""
+
+@final
+class Column:
+    """The flat values of one column, shared by DLPack and as a read-only numpy view.
+
+    `torch.from_dlpack(column)` and `numpy.from_dlpack(column)` give a tensor over the same memory, which lives as long
+    as the tensor does. Do not write to it: other views of the column would change.
+    """
+
+    def __dlpack__(
+        self,
+        *,
+        stream: object | None = None,
+        max_version: tuple[int, int] | None = None,
+        dl_device: tuple[int, int] | None = None,
+        copy: bool | None = None,
+    ) -> object: ...
+    def __dlpack_device__(self) -> tuple[int, int]: ...
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]: ...
+    def __len__(self) -> int: ...
+
 def trajectories_schema() -> object:
     """The schema of `tokentape.trajectories`, as a capsule of the Arrow C data interface."""
 
@@ -1059,6 +1099,7 @@ class Packing:
     def ranks(self) -> int: ...
     @property
     def micro_steps(self) -> int: ...
+    def bin_tokens(self) -> NDArray[np.int32]: ...
     def rows_of(self, bin: int) -> list[int]: ...  # noqa: A002
     def report(self) -> dict[str, Any]: ...
     def page(self, start: int) -> list[PackedBatch]:
@@ -1076,6 +1117,9 @@ class PackedBatch:
     def column(self, name: str) -> Any:
         """A flat read-only numpy view, or a number; None where the packing has no such column."""
 
+    def values(self, name: str) -> Column | None:
+        """The same for DLPack; None where the packing has no such list column."""
+
     def __arrow_c_schema__(self) -> object: ...
     def __arrow_c_array__(self, requested_schema: object | None = None) -> tuple[object, object]: ...
 
@@ -1089,6 +1133,7 @@ def pack(
     pad_token_id: int,
     max_segments: int | None,
     work: tuple[float, float] | NDArray[np.float64],
+    sharing: str | None,
 ) -> Packing: ...
 def plan_bins(
     lengths: NDArray[np.int32],

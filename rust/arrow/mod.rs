@@ -15,9 +15,10 @@ mod write;
 use arrow_array::RecordBatch;
 use arrow_schema::{Schema, SchemaRef};
 
-pub use advantages::BatchEstimator;
+pub use advantages::{BatchEstimator, Rewards, ToCome};
 pub use file::Damage;
 pub use view::{Lists, Structs, View};
+pub use write::Writer;
 pub(crate) use write::{internal, list_column, offsets};
 
 use crate::row::Row;

@@ -2,14 +2,14 @@
 //!
 //! *Invariant*: `read(write(rows)) == rows`; per-token columns without nulls share one offsets buffer.
 
-use std::io::Write;
+use std::io::{BufWriter, Write};
 use std::sync::Arc;
 
 use arrow_array::types::{ArrowPrimitiveType, Float32Type, Int32Type, Int64Type, UInt8Type};
 use arrow_array::{ArrayRef, ListArray, PrimitiveArray, RecordBatch, StringArray, StructArray};
-use arrow_buffer::{MutableBuffer, NullBuffer, OffsetBuffer, ScalarBuffer};
-use arrow_ipc::writer::{FileWriter, StreamWriter};
-use arrow_schema::{ArrowError, DataType};
+use arrow_buffer::{Buffer, MutableBuffer, NullBuffer, OffsetBuffer, ScalarBuffer};
+use arrow_ipc::writer::{FileWriter, StreamEncoder};
+use arrow_schema::{ArrowError, DataType, SchemaRef};
 
 use super::{Batch, schema};
 use crate::row::Row;
@@ -203,16 +203,50 @@ pub(crate) fn internal(error: &ArrowError) -> Error {
 impl Batch {
     /// Writes an Arrow IPC file; sliced arrays are written compact, buffers aligned to 64 bytes.
     pub fn write_file(&self, writer: impl Write) -> Result<(), ArrowError> {
-        let mut file = FileWriter::try_new_buffered(writer, self.schema())?;
-        self.record_batches().iter().try_for_each(|batch| file.write(batch))?;
-        file.finish()?;
-        file.flush()
+        let mut file = Writer::new(writer, self.schema())?;
+        file.write(self)?;
+        file.finish()
     }
 
     /// Writes an Arrow IPC stream.
-    pub fn write_stream(&self, writer: impl Write) -> Result<(), ArrowError> {
-        let mut stream = StreamWriter::try_new(writer, self.schema())?;
-        self.record_batches().iter().try_for_each(|batch| stream.write(batch))?;
-        stream.finish()
+    pub fn write_stream(&self, mut writer: impl Write) -> Result<(), ArrowError> {
+        Ok(self.stream()?.iter().try_for_each(|part| writer.write_all(part))?)
+    }
+
+    /// An Arrow IPC stream in parts: the values in it are those of the batch, not copies.
+    pub fn stream(&self) -> Result<Vec<Buffer>, ArrowError> {
+        let mut encoder = StreamEncoder::try_new(self.schema())?;
+        let mut parts = Vec::new();
+        for batch in self.record_batches() {
+            parts.extend(encoder.encode(batch)?);
+        }
+        parts.extend(encoder.finish()?);
+        Ok(parts)
+    }
+}
+
+/// An Arrow IPC file that grows batch by batch; none of them is kept in memory.
+pub struct Writer<W: Write>(FileWriter<BufWriter<W>>);
+
+impl<W: Write> Writer<W> {
+    /// A file for tables of `schema`.
+    pub fn new(writer: W, schema: &SchemaRef) -> Result<Self, ArrowError> {
+        Ok(Self(FileWriter::try_new_buffered(writer, schema)?))
+    }
+
+    /// Adds the rows of a table, which has the schema of the file.
+    pub fn write(&mut self, batch: &Batch) -> Result<(), ArrowError> {
+        if batch.schema() != self.0.schema() {
+            let own: Vec<_> = self.0.schema().fields().iter().map(|field| field.name().as_str()).collect();
+            let own = own.join(", ");
+            return Err(ArrowError::SchemaError(format!("the file has the columns {own}, the batch has others")));
+        }
+        batch.record_batches().iter().try_for_each(|batch| self.0.write(batch))
+    }
+
+    /// Writes the end of the file, without which nothing of it can be read.
+    pub fn finish(mut self) -> Result<(), ArrowError> {
+        self.0.finish()?;
+        self.0.flush()
     }
 }

@@ -3,22 +3,25 @@
 #![expect(clippy::needless_pass_by_value, reason = "pyo3 hands arguments over by value")]
 
 use std::fs::File;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use arrow_array::{ArrayRef, RecordBatch, StructArray};
+use arrow_array::cast::AsArray;
+use arrow_array::{Array, ArrayRef, RecordBatch, StructArray};
+use arrow_buffer::{Buffer, MutableBuffer};
 use arrow_schema::{ArrowError, Field, FieldRef, Schema};
 use pyo3::exceptions::PyOSError;
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyCapsule, PyDict, PyTuple};
+use pyo3::types::{PyCapsule, PyDict, PyTuple};
 use pyo3_arrow::buffer::PyArrowBuffer;
 use pyo3_arrow::ffi::{ArrayIterator, to_array_pycapsules, to_schema_pycapsule, to_stream_pycapsule};
 use pyo3_arrow::input::AnyRecordBatch;
 
+use super::dlpack::Column;
 use super::error::to_python;
 use super::gil::detached;
 use super::group::PyGroup;
 use super::rows::{row_from, row_into};
-use crate::arrow::{Batch, BatchEstimator, Damage, schema};
+use crate::arrow::{Batch, BatchEstimator, Damage, Rewards, ToCome, Writer, schema};
 use crate::row::Row;
 use crate::{Error, Result};
 
@@ -78,10 +81,24 @@ impl Table {
         written.map_err(|error| write_error(py, error))
     }
 
-    fn to_stream<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
-        let mut bytes = Vec::new();
-        py.detach(|| self.0.write_stream(&mut bytes)).map_err(|error| write_error(py, error))?;
-        Ok(PyBytes::new(py, &bytes))
+    /// The rows as an Arrow IPC stream: an object of the buffer protocol.
+    fn to_stream(&self, py: Python<'_>) -> PyResult<PyArrowBuffer> {
+        let joined = py.detach(|| {
+            let parts = self.0.stream()?;
+            let mut bytes = MutableBuffer::with_capacity(parts.iter().map(Buffer::len).sum());
+            for part in &parts {
+                bytes.extend_from_slice(part);
+            }
+            Ok(bytes.into())
+        });
+        joined.map(PyArrowBuffer::new).map_err(|error| write_error(py, error))
+    }
+
+    /// The flat values of a column that has no nulls; of a list column those of all rows.
+    fn column(&self, py: Python<'_>, name: &str) -> PyResult<Option<Column>> {
+        let combined = detached(py, || self.0.combined())?;
+        let [batch] = combined.record_batches() else { return Ok(None) };
+        Ok(batch.column_by_name(name).and_then(values_of).as_ref().and_then(Column::new))
     }
 
     fn validate(&self, py: Python<'_>) -> PyResult<()> {
@@ -89,8 +106,20 @@ impl Table {
     }
 
     /// Advantages from an estimator by name, or from one float32 value per row or per token.
-    fn with_advantages(&self, py: Python<'_>, how: AdvantagesArgument<'_>) -> PyResult<Self> {
-        let estimator = how.into_estimator(py, self.0.len())?;
+    #[pyo3(signature = (how, *, rewards, values, discount, trace))]
+    fn with_advantages(
+        &self,
+        py: Python<'_>,
+        how: AdvantagesArgument<'_>,
+        rewards: Option<RewardsArgument<'_>>,
+        values: Option<numpy::PyReadonlyArray1<'_, f32>>,
+        discount: f64,
+        trace: f64,
+    ) -> PyResult<Self> {
+        let rewards = RewardsArgument::read(py, rewards)?;
+        let values = values.map(|values| Ok::<_, PyErr>(values.as_slice()?.to_vec())).transpose()?;
+        let given = ToCome { rewards, values, discount, trace };
+        let estimator = how.into_estimator(py, self.0.len(), given)?;
         Ok(Self(detached(py, || self.0.with_advantages(&estimator))?))
     }
 
@@ -159,6 +188,48 @@ impl Table {
     }
 }
 
+/// The values of a list column without null lists, or a column of numbers itself.
+pub(super) fn values_of(column: &ArrayRef) -> Option<ArrayRef> {
+    let Some(list) = column.as_list_opt::<i32>() else { return Some(column.clone()) };
+    let (from, to) = (list.value_offsets().first()?, list.value_offsets().last()?);
+    (list.null_count() == 0).then(|| list.values().slice(*from as usize, (to - from) as usize))
+}
+
+/// An Arrow IPC file that grows batch by batch.
+#[pyclass(frozen, module = "tokentape._core")]
+pub(super) struct TableWriter(Mutex<Option<Writer<File>>>);
+
+#[pymethods]
+impl TableWriter {
+    #[new]
+    fn open(py: Python<'_>, path: std::path::PathBuf, like: &Bound<'_, Table>) -> PyResult<Self> {
+        let writer =
+            File::create(path).map_err(ArrowError::from).and_then(|file| Writer::new(file, like.get().0.schema()));
+        Ok(Self(Mutex::new(Some(writer.map_err(|error| write_error(py, error))?))))
+    }
+
+    fn write(&self, py: Python<'_>, table: &Bound<'_, Table>) -> PyResult<()> {
+        let table = &table.get().0;
+        let written = py.detach(|| self.lock().as_mut().map_or_else(|| Err(closed()), |writer| writer.write(table)));
+        written.map_err(|error| write_error(py, error))
+    }
+
+    fn finish(&self, py: Python<'_>) -> PyResult<()> {
+        let finished = py.detach(|| self.lock().take().map_or_else(|| Err(closed()), Writer::finish));
+        finished.map_err(|error| write_error(py, error))
+    }
+}
+
+impl TableWriter {
+    fn lock(&self) -> MutexGuard<'_, Option<Writer<File>>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn closed() -> ArrowError {
+    ArrowError::SchemaError(String::from("the file is closed"))
+}
+
 /// The name of an estimator, or values: one a row, or one a token.
 #[derive(FromPyObject)]
 pub(super) enum AdvantagesArgument<'py> {
@@ -167,16 +238,40 @@ pub(super) enum AdvantagesArgument<'py> {
 }
 
 impl AdvantagesArgument<'_> {
-    fn into_estimator(self, py: Python<'_>, rows: usize) -> PyResult<BatchEstimator> {
+    fn into_estimator(self, py: Python<'_>, rows: usize, to_come: ToCome) -> PyResult<BatchEstimator> {
         match self {
-            Self::Name(name) if name == "reinforce_pp" => Ok(BatchEstimator::ReinforcePlusPlus),
+            Self::Name(name) if name == "reinforce_pp" => Ok(BatchEstimator::ReinforcePlusPlus(to_come)),
+            Self::Name(name) if name == "reinforce_pp_baseline" => Ok(BatchEstimator::ReinforcePlusPlusBaseline),
+            Self::Name(name) if name == "gae" => Ok(BatchEstimator::Gae(to_come)),
             Self::Name(name) if name == "whiten" => Ok(BatchEstimator::Whiten),
             Self::Name(name) => {
-                let error = Error::value(format!("how={name:?} is none of \"reinforce_pp\", \"whiten\", or an array"));
+                let error = Error::value(format!(
+                    "how={name:?} is none of \"reinforce_pp\", \"reinforce_pp_baseline\", \"gae\", \"whiten\", or an array"
+                ));
                 Err(to_python(py, &error))
             }
             Self::Values(values) if values.len()? == rows => Ok(BatchEstimator::Rows(values.as_slice()?.to_vec())),
             Self::Values(values) => Ok(BatchEstimator::Tokens(values.as_slice()?.to_vec())),
+        }
+    }
+}
+
+/// Where rewards come from: "turns", or one value a token.
+#[derive(FromPyObject)]
+pub(super) enum RewardsArgument<'py> {
+    Name(String),
+    Values(numpy::PyReadonlyArray1<'py, f32>),
+}
+
+impl RewardsArgument<'_> {
+    fn read(py: Python<'_>, argument: Option<Self>) -> PyResult<Rewards> {
+        match argument {
+            None => Ok(Rewards::Rows),
+            Some(Self::Name(name)) if name == "turns" => Ok(Rewards::Turns),
+            Some(Self::Name(name)) => {
+                Err(to_python(py, &Error::value(format!("rewards={name:?} is neither \"turns\" nor an array"))))
+            }
+            Some(Self::Values(values)) => Ok(Rewards::Tokens(values.as_slice()?.to_vec())),
         }
     }
 }

@@ -5,6 +5,7 @@ mod audit;
 mod batch;
 mod chat;
 mod convert;
+mod dlpack;
 mod error;
 mod gil;
 mod group;
@@ -27,9 +28,11 @@ mod _core {
     #[pymodule_export]
     use super::audit::PyAudit;
     #[pymodule_export]
-    use super::batch::{Table, trajectories_schema};
+    use super::batch::{Table, TableWriter, trajectories_schema};
     #[pymodule_export]
     use super::chat::PyChat;
+    #[pymodule_export]
+    use super::dlpack::Column;
     #[pymodule_export]
     use super::group::PyGroup;
     #[pymodule_export]

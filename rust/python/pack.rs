@@ -12,12 +12,15 @@ use pyo3::prelude::*;
 use pyo3::types::{PyCapsule, PyDict, PyTuple};
 use pyo3_arrow::ffi::{ArrayIterator, to_array_pycapsules, to_schema_pycapsule, to_stream_pycapsule};
 
-use super::batch::{Table, struct_array, struct_field};
+use super::arrays::frozen;
+use super::batch::{Table, struct_array, struct_field, values_of};
+use super::dlpack::Column;
 use super::error::to_python;
 use super::gil::detached;
 use super::rows::numpy_of;
 use crate::pack::{Overlong, PackOptions, Packing, RowWork};
 use crate::plan::{PlanOptions, Work, best_fit, plan};
+use crate::tree::Sharing;
 use crate::{Error, Result};
 
 /// A planned packing; bins are filled on demand.
@@ -46,7 +49,7 @@ impl WorkArgument<'_> {
 
 /// Plans the packing of a table.
 #[pyfunction]
-#[pyo3(signature = (table, *, token_budget, ranks, overlong, align, pad_token_id, max_segments, work))]
+#[pyo3(signature = (table, *, token_budget, ranks, overlong, align, pad_token_id, max_segments, work, sharing))]
 #[expect(clippy::too_many_arguments, reason = "each is an option of the user")]
 pub(super) fn pack(
     py: Python<'_>,
@@ -58,10 +61,20 @@ pub(super) fn pack(
     pad_token_id: i32,
     max_segments: Option<u32>,
     work: WorkArgument<'_>,
+    sharing: Option<&str>,
 ) -> PyResult<PyPacking> {
+    let sharing = match sharing {
+        None => None,
+        Some("whole") => Some(Sharing::Whole),
+        Some("single_next") => Some(Sharing::SingleNext),
+        Some(other) => {
+            let error = Error::value(format!("share_prefixes={other:?} is none of True, False, \"single_next\""));
+            return Err(to_python(py, &error));
+        }
+    };
     let overlong = Overlong::parse(overlong).map_err(|error| to_python(py, &error))?;
     let work = work.into_work()?;
-    let options = PackOptions { token_budget, ranks, overlong, align, pad_token_id, max_segments, work };
+    let options = PackOptions { token_budget, ranks, overlong, align, pad_token_id, max_segments, work, sharing };
     let batch = table.get().0.clone();
     Ok(PyPacking(Arc::new(detached(py, || Packing::new(batch, options))?)))
 }
@@ -118,6 +131,10 @@ impl PyPacking {
         self.0.plan().micro_steps
     }
 
+    fn bin_tokens<'py>(&self, py: Python<'py>) -> Bound<'py, numpy::PyArray1<i32>> {
+        frozen(py, self.0.bin_tokens())
+    }
+
     fn rows_of(&self, bin: usize) -> Vec<usize> {
         self.0.rows_of(bin).collect()
     }
@@ -132,6 +149,8 @@ impl PyPacking {
         dict.set_item("lower_bound", report.lower_bound)?;
         dict.set_item("longest", report.longest)?;
         dict.set_item("loss_cleared", report.loss_cleared)?;
+        dict.set_item("shared", report.shared)?;
+        dict.set_item("merged", report.merged)?;
         dict.set_item("imbalance", self.0.plan().imbalance)?;
         dict.set_item("truncated", &report.truncated)?;
         let left_out: Vec<_> = report.left_out.iter().map(|(row, why, tokens)| (*row, why.name(), *tokens)).collect();
@@ -194,6 +213,16 @@ impl PyPackedBatch {
         let view = numpy_of::<Int32Type>(py, &values).or_else(|| numpy_of::<UInt8Type>(py, &values));
         let view = view.or_else(|| numpy_of::<Float32Type>(py, &values)).or_else(|| numpy_of::<Int64Type>(py, &values));
         view.transpose()
+    }
+
+    /// A list column of the row for `DLPack`.
+    fn values(&self, name: &str) -> Option<Column> {
+        self.0
+            .column_by_name(name)
+            .filter(|column| column.as_list_opt::<i32>().is_some())
+            .and_then(values_of)
+            .as_ref()
+            .and_then(Column::new)
     }
 
     fn __arrow_c_schema__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyCapsule>> {

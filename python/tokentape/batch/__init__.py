@@ -7,10 +7,13 @@ from tokentape.batch.packing import Packing, pack
 from tokentape.batch.report import LeftOut, PackingReport, Truncated
 from tokentape.batch.row import Row
 from tokentape.batch.run import RunWriter
+from tokentape.batch.streaming import pack_stream
 from tokentape.batch.table import Batch
+from tokentape.batch.writing import BatchWriter
 
 __all__ = [
     "Batch",
+    "BatchWriter",
     "LeftOut",
     "PackedBatch",
     "Packing",
@@ -19,4 +22,5 @@ __all__ = [
     "RunWriter",
     "Truncated",
     "pack",
+    "pack_stream",
 ]

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from tokentape.errors import SchemaError
+
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
@@ -46,6 +48,17 @@ class PackedBatch:
 
     def __repr__(self) -> str:
         return f"PackedBatch({len(self):,} tokens, {len(self.seq_lens)} segments)"
+
+    def column(self, name: str) -> _core.Column:
+        """A list column for DLPack, without a copy: `torch.from_dlpack(packed.column("input_ids"))`.
+
+        Raises:
+            SchemaError: The packing has no such column.
+        """
+        column = self.core.values(name)
+        if column is None:
+            raise SchemaError(f"the packed batch has no list column {name!r}")
+        return column
 
     @property
     def rank(self) -> int:
@@ -121,6 +134,32 @@ class PackedBatch:
     def offset(self) -> NDArray[np.int32]:
         """Where in its row each segment begins, int32 of shape (segments,)."""
         return self.core.column("offset")
+
+    @property
+    def parent(self) -> NDArray[np.int32] | None:
+        """With shared prefixes: the token that each token goes on from, int32 of shape (tokens,), -1 at a root.
+
+        The logits of token `parent[t]` predict token `t`; it is `t - 1` inside a segment.
+        """
+        return self.core.column("parent")
+
+    @property
+    def segment_parent(self) -> NDArray[np.int32] | None:
+        """With shared prefixes: the segment that each segment goes on from, int32 of shape (segments,), -1 at a root.
+
+        Segments are the nodes of the trees, in depth-first order: a parent stands before its children.
+        """
+        return self.core.column("segment_parent")
+
+    @property
+    def leaf_row(self) -> NDArray[np.int32] | None:
+        """With shared prefixes: the rows of the bin, int32 of shape (rows,)."""
+        return self.core.column("leaf_row")
+
+    @property
+    def leaf_segment(self) -> NDArray[np.int32] | None:
+        """With shared prefixes: the segment in which each row of `leaf_row` ends, int32 of shape (rows,)."""
+        return self.core.column("leaf_segment")
 
     @property
     def max_seqlen(self) -> int:

@@ -29,13 +29,16 @@ __all__ = ["Packing", "pack"]
 #: `24 * width**2 * length + 4 * width * length**2` operations.
 WORK = {"tokens": (1.0, 0.0), "attention": (24_576.0, 1.0)}
 
+#: What the engine calls the values of `share_prefixes`.
+SHARING = {False: None, True: "whole", "single_next": "single_next"}
+
 
 def pack(
     batch: Batch,
     *,
     token_budget: int,
     ranks: int = 1,
-    share_prefixes: bool = False,
+    share_prefixes: bool | Literal["single_next"] = False,
     overlong: Literal["error", "drop", "truncate", "truncate_turn"] = "error",
     align: int | None = None,
     pad_token_id: int | None = None,
@@ -51,7 +54,12 @@ def pack(
         token_budget: The tokens of a bin, at most; any number, not only a power of two.
         ranks: Workers that run at the same time. Each gets the same number of micro-steps, and in each micro-step
             their bins cost nearly the same.
-        share_prefixes: Not available yet.
+        share_prefixes: Rows that begin alike hold their common tokens once: a bin is a forest of prefix trees, and the
+            budget counts distinct tokens. The packed columns `parent`, `segment_parent`, `leaf_row` and `leaf_segment`
+            describe it; `position_ids` is the place in the row. A token that several rows train carries the sum of
+            their weights and the mean of their advantages by weight, and the logprob of the first of them.
+            "single_next" shares one token less at each branch, so that every token has one next token, as layouts with
+            one label a position need it.
         overlong: What happens to a row above the budget: "error", "drop", "truncate" (the first tokens of all columns
             stay) or "truncate_turn" (back to the end of the last turn that fits).
         align: The length of a bin becomes a multiple of this, by one padding segment at its end.
@@ -75,8 +83,8 @@ def pack(
         >>> [packed.seq_lens.tolist() for packed in packing]
         [[5, 3], [2]]
     """
-    if share_prefixes:
-        raise ArgumentError("share_prefixes=True is not available yet: pass share_prefixes=False")
+    if share_prefixes not in SHARING:
+        raise ArgumentError(f"share_prefixes={share_prefixes!r} is none of True, False, 'single_next'")
     if align is not None and pad_token_id is None:
         raise ArgumentError(f"align={align} needs pad_token_id: the id that fills a bin up")
     options = {
@@ -87,6 +95,7 @@ def pack(
         "pad_token_id": 0 if pad_token_id is None else pad_token_id,
         "max_segments": max_segments,
         "work": _work(work),
+        "sharing": SHARING[share_prefixes],
     }
     return _packing(batch, options)
 
@@ -169,6 +178,11 @@ class Packing:
     def __len__(self) -> int:
         """The number of packed batches of all ranks."""
         return len(self._core)
+
+    @property
+    def bin_tokens(self) -> NDArray[np.int32]:
+        """The tokens of each bin, padding included, without filling it."""
+        return self._core.bin_tokens()
 
     def rows_of(self, bin: int) -> list[int]:  # noqa: A002  (the word of packing)
         """The rows of the batch that a bin holds, in the order of its segments."""

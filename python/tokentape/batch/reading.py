@@ -1,4 +1,4 @@
-"""One file to a table."""
+"""One file to tables: mapped or read whole, or part by part."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from tokentape.batch.files import pyarrow
 from tokentape.errors import SchemaError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
     from pathlib import Path
 
 
-__all__ = ["read_table"]
+__all__ = ["read_table", "stream_tables"]
 
 
 def read_table(file: Path, *, validate: bool) -> _core.Table:
@@ -31,6 +31,37 @@ def read_table(file: Path, *, validate: bool) -> _core.Table:
         return _read_ipc(file, validate=validate)
     except SchemaError as error:
         raise SchemaError(f"{file}: {error}") from error.__cause__
+
+
+def stream_tables(file: Path, *, validate: bool) -> Iterator[_core.Table]:
+    """Reads one file part by part; memory holds one record batch of Arrow IPC, or one row group of Parquet.
+
+    Raises:
+        SchemaError: As `read_table`, when the part at fault is reached.
+    """
+    parts = _parquet_parts(file) if file.suffix == ".parquet" else _ipc_parts(file)
+    while True:
+        try:
+            part = _pyarrow(lambda: next(parts, None))
+            if part is None:
+                return
+            table = _core.Table.from_arrow(part, validate=validate)
+        except SchemaError as error:
+            raise SchemaError(f"{file}: {error}") from error.__cause__
+        yield table
+
+
+def _ipc_parts(file: Path) -> Iterator[Any]:
+    with pyarrow().OSFile(str(file)) as source:
+        reader = pyarrow().ipc.open_file(source)
+        for index in range(reader.num_record_batches):
+            yield reader.get_batch(index)
+
+
+def _parquet_parts(file: Path) -> Iterator[Any]:
+    with pyarrow("pyarrow.parquet").ParquetFile(file) as reader:
+        for group in range(reader.num_row_groups):
+            yield reader.read_row_group(group)
 
 
 def _read_ipc(file: Path, *, validate: bool) -> _core.Table:
@@ -52,5 +83,7 @@ def _pyarrow(read: Callable[[], Any]) -> Any:
     """Runs a reader of pyarrow; what it refuses is a damaged file."""
     try:
         return read()
+    except FileNotFoundError:
+        raise
     except (pyarrow().ArrowException, OSError, ValueError) as error:
         raise SchemaError(f"the file is cut short or damaged: {error}") from error

@@ -54,6 +54,10 @@ class PackingReport:
     """Tokens of the longest row packed."""
     loss_cleared: int
     """Segments whose first token carried loss, which nothing can predict."""
+    shared: int
+    """With share_prefixes: how many fewer tokens there are, since rows hold their common tokens once."""
+    merged: int
+    """Shared tokens that carry the loss of more than one row."""
     imbalance: float
     """Modelled time of all micro-steps over the time if all ranks worked equally; 1 is perfect."""
     left_out: tuple[LeftOut, ...]
@@ -76,6 +80,8 @@ class PackingReport:
             f"{self.bins:,} bins of {self.token_budget:,}: {self.utilisation:.1%} full, {self.lower_bound:,} needed",
             f"padding saved: {self.padding_saved:.1%} of a batch padded to {self.longest:,} tokens",
         ]
+        if self.shared:
+            lines.append(f"shared prefixes: {1 + self.shared / self.tokens:.2f}x fewer tokens, {self.shared:,} saved")
         for reason in sorted({row.reason for row in self.left_out}):
             rows = [row for row in self.left_out if row.reason == reason]
             lines.append(f"left out, {reason}: {len(rows):,} rows, {sum(row.tokens for row in rows):,} tokens")

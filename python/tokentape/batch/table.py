@@ -6,23 +6,28 @@
 from __future__ import annotations
 
 from itertools import pairwise
-from pathlib import Path
+from pickle import PickleBuffer
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from tokentape import _core
-from tokentape.batch.files import atomic, expand, pyarrow
-from tokentape.batch.reading import read_table
+from tokentape.batch.advantages import with_advantages
+from tokentape.batch.files import expand, pyarrow
+from tokentape.batch.reading import read_table, stream_tables
 from tokentape.batch.row import Row
-from tokentape.errors import ArgumentError
+from tokentape.batch.writing import BatchWriter
+from tokentape.errors import ArgumentError, SchemaError
 
 if TYPE_CHECKING:
     import os
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-
+    from typing import SupportsIndex
 
 __all__ = ["Batch"]
+
+#: The first pickle protocol whose buffers may travel beside the pickle.
+OUT_OF_BAND = 5
 
 
 class Batch:
@@ -116,6 +121,17 @@ class Batch:
         """
         return cls.concat([cls(read_table(file, validate=validate)) for file in expand(path)])
 
+    @classmethod
+    def stream(cls, path: str | os.PathLike[str], *, validate: bool = True) -> Iterator[Batch]:
+        """Reads what `read` takes part by part, in constant memory; the parts are what was written as record batches.
+
+        Raises:
+            FileNotFoundError: Nothing is there.
+            SchemaError: As `read`, when the part at fault is reached.
+        """
+        files = expand(path)
+        return (cls(table) for file in files for table in stream_tables(file, validate=validate))
+
     def write(self, path: str | os.PathLike[str], *, compression: str | None = None) -> None:
         """Writes the batch as one file; a reader sees the whole file or none.
 
@@ -128,25 +144,8 @@ class Batch:
             ArgumentError: The extension is another.
             OSError: The disk is full, the folder is missing, or the like; an older file is left as it was.
         """
-        target = Path(path)
-        if target.suffix not in {".arrow", ".parquet"}:
-            raise ArgumentError(f"cannot tell the format of {target.name!r}: use the extension .arrow or .parquet")
-        with atomic(target) as temporary:
-            if target.suffix == ".parquet":
-                self._write_parquet(temporary, compression or "zstd")
-            elif compression:
-                self._write_compressed(temporary, compression)
-            else:
-                self.core.write_file(temporary)
-
-    def _write_parquet(self, path: Path, compression: str) -> None:
-        pyarrow("pyarrow.parquet").write_table(self.to_pyarrow(), path, compression=compression)
-
-    def _write_compressed(self, path: Path, compression: str) -> None:
-        table = self.to_pyarrow()
-        options = pyarrow().ipc.IpcWriteOptions(compression=compression)
-        with pyarrow().ipc.new_file(path, table.schema, options=options) as file:
-            file.write_table(table)
+        with BatchWriter(path, compression=compression) as file:
+            file.write(self)
 
     def to_pyarrow(self) -> Any:
         """The batch as a `pyarrow.Table` that shares its buffers."""
@@ -164,31 +163,44 @@ class Batch:
         """
         self.core.validate()
 
-    def with_advantages(self, how: Any) -> Batch:
+    def with_advantages(
+        self,
+        how: Any,
+        *,
+        rewards: Any = None,
+        values: Any = None,
+        discount: float = 1.0,
+        trace: float = 1.0,
+    ) -> Batch:
         """The same rows with new advantages, written on sampled tokens and 0.0 elsewhere.
 
         Estimators within a group are `Group.with_advantages`; these compare all rows of the batch.
 
         Args:
-            how: "reinforce_pp": the reward of the row on each token, then whitened over the batch (REINFORCE++, arXiv
-                2501.03262, section 3.2, without a penalty on divergence). "whiten": the advantages that are there,
-                with mean 0 and sample standard deviation 1 over all tokens with loss. An array: one value per row, or
-                one per token of all rows one after the other. A function of the batch that returns such an array.
+            how: "gae": generalised advantage estimation with given `values` (arXiv 1506.02438, equation 16).
+                "reinforce_pp": the rewards to come, whitened over the batch (REINFORCE++, arXiv 2501.03262, without a
+                penalty on divergence). "reinforce_pp_baseline": the reward less the mean of the group's rollouts,
+                whitened over the batch. "whiten": the advantages that are there, with mean 0 and sample standard
+                deviation 1 over all sampled tokens with loss. An array, one value per row or per token; or a function
+                of the batch that gives one.
+            rewards: Of "gae" and "reinforce_pp". None: the reward of the row, on its last sampled token. "turns": that
+                of each turn, on its last token. An array: one per token of all rows; a reward on an unsampled token
+                belongs to the sampled token before it.
+            values: Of "gae": what a critic gave, one per token of all rows; only sampled tokens are read.
+            discount: Of a reward, by sampled token ("gamma").
+            trace: The decay of the trace ("lambda"); 1 weighs all rewards to come alike.
 
         Raises:
             SchemaError: A row has no reward, or no advantages to whiten.
-            ArgumentError: There are as many values neither as rows nor as tokens, or one is not finite.
+            ArgumentError: An array has another length, or a value is not finite.
 
         Example:
             >>> rows = [{"token_ids": [1, 2], "sampled_mask": [0, 1], "reward": reward} for reward in (1.0, 0.0)]
-            >>> batch = Batch.from_rows(rows).with_advantages("reinforce_pp")
-            >>> [f"{row.advantages[1]:.4f}" for row in batch.rows()]
+            >>> [f"{row.advantages[1]:.4f}" for row in Batch.from_rows(rows).with_advantages("reinforce_pp").rows()]
             ['0.7071', '-0.7071']
         """
-        given = how(self) if callable(how) else how
-        if not isinstance(given, str):
-            given = np.ascontiguousarray(given, dtype=np.float32)
-        return Batch(self.core.with_advantages(given))
+        options = {"rewards": rewards, "values": values, "discount": discount, "trace": trace}
+        return Batch(with_advantages(self.core, how(self) if callable(how) else how, **options))
 
     def filter(self, keep: Any) -> Batch:
         """The rows for which `keep` is true, copied into compact buffers.
@@ -230,6 +242,24 @@ class Batch:
         """All rows in order."""
         return (Row(index, self.core.row(index)) for index in range(len(self)))
 
+    def column(self, name: str) -> _core.Column:
+        """The flat values of a column, for DLPack and numpy; of a per-token column those of all rows in order.
+
+        Memory is shared, unless the batch holds several record batches: then the values are copied together.
+
+        Raises:
+            SchemaError: The batch has no such column, it holds texts or structs, or some of its values are null.
+
+        Example:
+            >>> batch = Batch.from_rows([{"token_ids": [1, 2]}, {"token_ids": [3]}])
+            >>> np.from_dlpack(batch.column("token_ids"))
+            array([1, 2, 3], dtype=int32)
+        """
+        column = self.core.column(name)
+        if column is None:
+            raise SchemaError(f"{name!r} has no flat values here: it is missing, not numeric, or null somewhere")
+        return column
+
     @property
     def tokens(self) -> int:
         """The number of tokens of all rows."""
@@ -253,9 +283,10 @@ class Batch:
     def __repr__(self) -> str:
         return f"Batch({len(self):,} rows, {self.tokens:,} tokens)"
 
-    def __reduce__(self) -> tuple[Any, ...]:
-        """Pickles through Arrow IPC: compact, also for a slice of something large."""
-        return _from_stream, (self.core.to_stream(),)
+    def __reduce_ex__(self, protocol: SupportsIndex) -> tuple[Any, ...]:
+        """Pickles through Arrow IPC: compact, also for a slice of something large; out of band where that is asked."""
+        stream = self.core.to_stream()
+        return _from_stream, (PickleBuffer(stream) if int(protocol) >= OUT_OF_BAND else bytes(stream),)
 
     def __arrow_c_schema__(self) -> object:
         return self.core.__arrow_c_schema__()
@@ -268,5 +299,5 @@ class Batch:
         return self.core.__arrow_c_array__(requested_schema)
 
 
-def _from_stream(stream: bytes) -> Batch:
+def _from_stream(stream: Any) -> Batch:
     return Batch(_core.Table.from_stream(stream))
