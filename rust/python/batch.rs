@@ -3,13 +3,14 @@
 #![expect(clippy::needless_pass_by_value, reason = "pyo3 hands arguments over by value")]
 
 use std::fs::File;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use arrow_array::cast::AsArray;
 use arrow_array::{Array, ArrayRef, RecordBatch, StructArray};
 use arrow_buffer::{Buffer, MutableBuffer};
 use arrow_schema::{ArrowError, Field, FieldRef, Schema};
-use pyo3::exceptions::PyOSError;
+use pyo3::exceptions::{PyOSError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyCapsule, PyDict, PyTuple};
 use pyo3_arrow::buffer::PyArrowBuffer;
@@ -310,10 +311,15 @@ fn import(py: Python<'_>, data: &Bound<'_, PyAny>) -> PyResult<(Schema, Vec<Reco
         ));
         to_python(py, &error)
     };
-    let reader = data.extract::<AnyRecordBatch>().and_then(AnyRecordBatch::into_reader).map_err(|e| refused(&e))?;
+    // On a hostile schema the importer panics: names that are no UTF-8, types that do not exist.
+    let reader =
+        catch_unwind(AssertUnwindSafe(|| data.extract::<AnyRecordBatch>().and_then(AnyRecordBatch::into_reader)));
+    let reader =
+        reader.unwrap_or_else(|_| Err(PyValueError::new_err("its schema is damaged"))).map_err(|e| refused(&e))?;
     let schema = reader.schema().as_ref().clone();
     // The producer of the stream may be Python code: it is drained with the GIL held.
-    let batches = reader.collect::<std::result::Result<Vec<_>, ArrowError>>();
+    let batches = catch_unwind(AssertUnwindSafe(|| reader.collect::<std::result::Result<Vec<_>, ArrowError>>()));
+    let batches = batches.unwrap_or_else(|_| Err(ArrowError::CDataInterface(String::from("its arrays are damaged"))));
     let batches =
         batches.map_err(|error| to_python(py, &Error::schema(format!("the Arrow stream failed: {error}"))))?;
     Ok((schema, batches))

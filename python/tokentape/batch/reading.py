@@ -55,7 +55,9 @@ def _ipc_parts(file: Path) -> Iterator[Any]:
     with pyarrow().OSFile(str(file)) as source:
         reader = pyarrow().ipc.open_file(source)
         for index in range(reader.num_record_batches):
-            yield reader.get_batch(index)
+            batch = reader.get_batch(index)
+            batch.validate(full=True)  # pyarrow reads a damaged file without looking: offsets that lead anywhere
+            yield batch
 
 
 def _parquet_parts(file: Path) -> Iterator[Any]:
@@ -72,7 +74,13 @@ def _read_ipc(file: Path, *, validate: bool) -> _core.Table:
     if table is not None:
         return table
     with pyarrow().OSFile(str(file)) as source:
-        return _core.Table.from_arrow(_pyarrow(lambda: pyarrow().ipc.open_file(source).read_all()), validate=validate)
+        return _core.Table.from_arrow(_pyarrow(lambda: _whole(source)), validate=validate)
+
+
+def _whole(source: Any) -> Any:
+    table = pyarrow().ipc.open_file(source).read_all()
+    table.validate(full=True)
+    return table
 
 
 def _read_parquet(file: Path, *, validate: bool) -> _core.Table:
