@@ -1,16 +1,16 @@
-"""Tensors for torch: of packed batches without a copy, and of rows padded to a rectangle."""
+"""Tensors for torch of packed batches, without a copy, and data sets of them."""
 
 from __future__ import annotations
 
 import importlib
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from tokentape.batch import Batch, pack
 from tokentape.errors import ArgumentError
-from tokentape.feeds.labels import IGNORED, labels, shifted
+from tokentape.feeds.labels import labels, shifted
 
 if TYPE_CHECKING:
     import os
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from tokentape.batch import PackedBatch, Packing
 
-__all__ = ["PackedDataset", "to_torch", "to_torch_padded"]
+__all__ = ["PackedDataset", "PackedIterable", "moved", "to_torch"]
 
 _COLUMNS = (
     "input_ids",
@@ -34,7 +34,6 @@ _COLUMNS = (
     "cu_seqlens",
     "seq_lens",
 )
-_PER_TOKEN = {"input_ids": 0, "sampled_mask": 0, "loss_mask": 0, "loss_weight": 0.0, "logprobs": 0.0, "advantages": 0.0}
 
 
 def to_torch(
@@ -65,6 +64,8 @@ def to_torch(
         >>> tensors["labels"].tolist(), tensors["max_seqlen"]
         ([-100, 8, 9], 3)
     """
+    if packed.parent is not None:
+        raise ArgumentError("the packed batch shares prefixes, which cu_seqlens cannot say: use feeds.to_torch_tree")
     arrays = {name: getattr(packed, name) for name in _COLUMNS}
     tensors = {name: shared(array) for name, array in arrays.items() if array is not None}
     for name in ("sampled_mask", "loss_mask"):
@@ -74,58 +75,6 @@ def to_torch(
     if with_shifted_labels:
         tensors["shifted_labels"] = _torch().from_numpy(shifted(packed))
     return moved(tensors, device) | {"max_seqlen": packed.max_seqlen}
-
-
-def to_torch_padded(
-    batch: Batch,
-    *,
-    pad_token_id: int,
-    side: Literal["left", "right"] = "right",
-    multiple_of: int = 1,
-    device: Any = None,
-    with_labels: bool = False,
-) -> dict[str, Any]:
-    """Rows as a padded rectangle, for trainers that do not pack.
-
-    Args:
-        batch: The rows; take neighbours in length (`batch.take(np.argsort(lengths))`) to pad little.
-        pad_token_id: The id of padding.
-        side: Where padding stands.
-        multiple_of: The width becomes a multiple of this.
-        device: Where the tensors go; None leaves them on the CPU.
-        with_labels: Adds `labels`: int64, aligned to the token itself, -100 where the loss mask is 0.
-
-    Returns:
-        `input_ids`, `position_ids` (int32), `attention_mask`, `sampled_mask`, `loss_mask` (bool), each of shape
-        (rows, width), and `loss_weight`, `logprobs`, `advantages` (float32) if every row has them. A row's first token
-        carries no loss.
-    """
-    if side not in {"left", "right"}:
-        raise ArgumentError(f"side={side!r} is neither 'left' nor 'right'")
-    arrays = _padded(batch, pad_token_id, side, multiple_of)
-    if with_labels:
-        arrays["labels"] = np.where(arrays["loss_mask"], arrays["input_ids"], IGNORED).astype(np.int64)
-    return moved({name: _torch().from_numpy(array) for name, array in arrays.items()}, device)
-
-
-def _padded(batch: Batch, pad_token_id: int, side: str, multiple_of: int) -> dict[str, NDArray[Any]]:
-    rows = list(batch.rows())
-    width = -(-max((len(row) for row in rows), default=0) // multiple_of) * multiple_of
-    present = [name for name in _PER_TOKEN if rows and all(getattr(row, name, True) is not None for row in rows)]
-    fillers = _PER_TOKEN | {"input_ids": pad_token_id}
-    kinds = {"input_ids": np.int32, "sampled_mask": np.bool_, "loss_mask": np.bool_}
-    arrays = {name: np.full((len(rows), width), fillers[name], kinds.get(name, np.float32)) for name in present}
-    arrays |= {"position_ids": np.zeros((len(rows), width), np.int32)}
-    arrays |= {"attention_mask": np.zeros((len(rows), width), np.bool_)}
-    for index, row in enumerate(rows):
-        place = slice(width - len(row), width) if side == "left" else slice(0, len(row))
-        for name in present:
-            arrays[name][index, place] = row.token_ids if name == "input_ids" else getattr(row, name)
-        arrays["position_ids"][index, place] = np.arange(len(row))
-        arrays["attention_mask"][index, place] = True
-        for name in {"loss_mask", "loss_weight"} & set(present):
-            arrays[name][index, place.start : place.start + 1] = 0
-    return arrays
 
 
 class PackedDataset:
@@ -170,6 +119,20 @@ class PackedDataset:
     def __getstate__(self) -> dict[str, Any]:
         """Travels to workers as path and options, not as rows."""
         return {name: value for name, value in vars(self).items() if name != "packing"}
+
+
+def PackedIterable(path: str | os.PathLike[str], *, rank: int = 0, **options: Any) -> Any:  # noqa: N802
+    """The packed batches of a file or run as a torch `IterableDataset`, for loaders that stream.
+
+    Each of several workers of a `DataLoader` gives every n-th micro-step; they map one file, whose pages are in memory
+    once. Pass it to `DataLoader(dataset, batch_size=None, num_workers=n)`.
+
+    Args:
+        path: What `Batch.read` takes.
+        rank: The rank whose bins are given, with `ranks=` among the options.
+        **options: What `pack` takes.
+    """
+    return importlib.import_module("tokentape.feeds.iterable").Iterable(PackedDataset(path, rank=rank, **options))
 
 
 class _Writable:

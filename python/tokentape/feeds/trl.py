@@ -1,19 +1,19 @@
-"""TRL: what a `rollout_func` of `GRPOTrainer` returns."""
+"""TRL: what a `rollout_func` of `GRPOTrainer` returns, and examples of `SFTTrainer`."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
-from tokentape.errors import ArgumentError, SchemaError
+from tokentape.errors import ArgumentError
+from tokentape.feeds.labels import labels
+from tokentape.feeds.rollouts import rollouts
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from tokentape.batch import Batch, Row
+    from tokentape.batch import Batch, PackedBatch
 
-__all__ = ["to_trl_rollout"]
+__all__ = ["to_trl_rollout", "to_trl_sft"]
 
 
 def to_trl_rollout(batch: Batch, *, prompts: Sequence[Any] | None = None) -> dict[str, list[Any]]:
@@ -43,33 +43,35 @@ def to_trl_rollout(batch: Batch, *, prompts: Sequence[Any] | None = None) -> dic
     if prompts is not None and len(prompts) != len(batch):
         raise ArgumentError(f"{len(batch)} rows for {len(prompts)} prompts: TRL needs one completion for each entry")
     rollout: dict[str, list[Any]] = {"prompt_ids": [], "completion_ids": [], "logprobs": [], "env_mask": []}
-    rows = list(batch.rows())
-    _one_row_each(rows)
-    for row in rows:
-        start = _first_sampled(row)
+    for one in rollouts(batch, "TRL"):
+        one.require_logprobs("TRL")
+        row, start = one
         rollout["prompt_ids"].append(row.token_ids[:start].tolist())
         rollout["completion_ids"].append(row.token_ids[start:].tolist())
         rollout["logprobs"].append(row.logprobs[start:].tolist())
         rollout["env_mask"].append(row.sampled_mask[start:].tolist())
+    rows = list(batch.rows())
     if all(row.reward is not None for row in rows):
         rollout["reward"] = [row.reward for row in rows]
     return rollout
 
 
-def _one_row_each(rows: list[Row]) -> None:
-    seen: set[str] = set()
-    for row in rows:
-        if row.rollout_id and row.rollout_id in seen:
-            raise SchemaError(
-                f"row {row.index}: rollout {row.rollout_id!r} has several rows, TRL takes one completion for a prompt; "
-                "use history='keep', or pass the last fragment of each rollout"
-            )
-        seen.add(row.rollout_id)
+def to_trl_sft(packed: PackedBatch) -> dict[str, list[int]]:
+    """A packed batch as one example of a packed data set: `input_ids`, `labels` (-100 where untrained), `seq_lengths`.
 
+    For `SFTTrainer` with `padding_free=True` and a prepared data set (`skip_prepare_dataset`); its collator makes
+    positions and boundaries from `seq_lengths`.
 
-def _first_sampled(row: Row) -> int:
-    if not row.sampled_mask.any():
-        raise SchemaError(f"row {row.index} (trajectory {row.trajectory_id!r}) has no sampled token to complete with")
-    if row.logprobs is None:
-        raise SchemaError(f"row {row.index} (trajectory {row.trajectory_id!r}) has no logprobs, which TRL needs")
-    return int(np.argmax(row.sampled_mask))
+    Example:
+        >>> import tokentape as tt
+        >>> batch = tt.Batch.from_rows([{"token_ids": [7, 8, 9], "sampled_mask": [0, 1, 1]}] * 2)
+        >>> to_trl_sft(next(iter(tt.pack(batch, token_budget=8))))
+        {'input_ids': [7, 8, 9, 7, 8, 9], 'labels': [-100, 8, 9, -100, 8, 9], 'seq_lengths': [3, 3]}
+    """
+    if packed.parent is not None:
+        raise ArgumentError("SFTTrainer reads whole rows: pack with share_prefixes=False")
+    return {
+        "input_ids": packed.input_ids.tolist(),
+        "labels": labels(packed.input_ids, packed.loss_mask).tolist(),
+        "seq_lengths": packed.seq_lens.tolist(),
+    }
