@@ -73,17 +73,14 @@ def test_trl_trains_on_packed_bins(tmp_path, model):
         padding_free=True, packing=False, max_length=None, dataset_kwargs={"skip_prepare_dataset": True},
         learning_rate=1e-3, logging_steps=1, bf16=False, remove_unused_columns=False,
     )  # fmt: skip
-    collator = sys.modules[trl.SFTTrainer.__module__].DataCollatorForLanguageModeling(pad_token_id=0, padding_free=True)
-    inputs = collator([row])
-    assert "attention_mask" not in inputs
-    assert torch.equal(inputs["position_ids"][0], torch.as_tensor(packed.position_ids, dtype=torch.int64))
     expected = supervised_loss(model, rows)
     before = [parameter.detach().clone() for parameter in model.parameters()]
     tokenizer = small_tokenizer()
-    trainer = trl.SFTTrainer(
-        model, config, train_dataset=datasets.Dataset.from_list([row]), data_collator=collator,
-        processing_class=tokenizer,
-    )  # fmt: skip
+    trainer = trl.SFTTrainer(model, config, train_dataset=datasets.Dataset.from_list([row]), processing_class=tokenizer)
+    inputs = trainer.data_collator([row])
+    assert "attention_mask" not in inputs
+    assert torch.equal(inputs["position_ids"][0], torch.as_tensor(packed.position_ids.astype(np.int64)))
+    assert torch.equal(inputs["cu_seq_lens_q"], torch.as_tensor(packed.cu_seqlens.copy()))
     assert trainer.train().training_loss == pytest.approx(expected, rel=1e-4)
     moved = [not torch.equal(old, new) for old, new in zip(before, model.parameters(), strict=True)]
     assert any(moved)
