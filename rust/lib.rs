@@ -39,6 +39,8 @@ pub mod group;
 pub mod arrow;
 // Floor 9
 pub mod pack;
+// Floor 10
+pub mod verify;
 
 pub use error::{Error, ErrorKind, Result};
 

@@ -52,9 +52,13 @@ from tokentape.types import Completion, Policy, Sampling
 
 if TYPE_CHECKING:
     from tokentape import envs, policies, view
+    from tokentape.checks import Fault, Report, lint, verify
     from tokentape.envs import PAUSE, Collected, Collection, Environment, collect, stream
 
-_LAZY = dict.fromkeys(("PAUSE", "Collected", "Collection", "Environment", "collect", "stream"), "tokentape.envs")
+_LAZY: dict[str, str] = dict.fromkeys(
+    ("PAUSE", "Collected", "Collection", "Environment", "collect", "stream"), "tokentape.envs"
+)
+_LAZY.update(dict.fromkeys(("Fault", "Report", "lint", "verify"), "tokentape.checks"))
 """Names of floors above `feeds`, loaded when they are first used."""
 _LAZY_MODULES = frozenset({"envs", "policies", "view"})
 
@@ -81,6 +85,7 @@ __all__ = [
     "Completion",
     "Divergence",
     "Environment",
+    "Fault",
     "Group",
     "HistoryWarning",
     "PackedBatch",
@@ -91,6 +96,7 @@ __all__ = [
     "RenderError",
     "Rendered",
     "RenderedText",
+    "Report",
     "Row",
     "RunWriter",
     "Sampling",
@@ -107,12 +113,14 @@ __all__ = [
     "collect",
     "envs",
     "feeds",
+    "lint",
     "merge",
     "pack",
     "pack_stream",
     "policies",
     "stream",
     "training_batch",
+    "verify",
     "view",
 ]
 

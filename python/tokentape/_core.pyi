@@ -1144,3 +1144,65 @@ def plan_bins(
     work: tuple[float, float] | NDArray[np.float64],
 ) -> tuple[NDArray[np.int32], int, float]:
     """The bin of each length, the number of bins, and the imbalance; with ranks, bin `micro_step * ranks + rank`."""
+
+_Found: TypeAlias = tuple[str, Literal["fault", "smell", "note"], int, int | None, int | None, str, str]
+
+@final
+class Linter:
+    """Checks rows, a table at a time; what it remembers of them does not grow with their number.
+
+    A fault is a tuple: its kind, its level (`"fault"`, `"smell"` or `"note"`), the row counted over all tables, the first
+    token and one past the last (None: the row as a whole), the column, and what is wrong in words.
+    """
+
+    def __new__(
+        cls,
+        chat: Chat | None = None,
+        *,
+        filler: float = 0.0,
+        needs_logprobs: bool = False,
+        max_length: int | None = None,
+        pads: Sequence[int] | None = None,
+    ) -> Linter:
+        """A linter that has read nothing.
+
+        Args:
+            chat: Whose stop tokens, padding and vocabulary the rows have; without one they are learned from the rows.
+            filler: What stands where there is no logprob.
+            needs_logprobs: Rows without logprobs are faults.
+            max_length: The most tokens of a row.
+            pads: Further ids that pad.
+        """
+
+    def lint(self, table: Table) -> list[_Found]:
+        """The faults of the next rows."""
+
+    def finish(self) -> list[_Found]:
+        """What can be said only when everything has been read."""
+
+    @property
+    def rows(self) -> int:
+        """The rows read so far."""
+
+    @property
+    def tokens(self) -> int:
+        """Their tokens."""
+
+    @property
+    def stop_token_ids(self) -> list[int]:
+        """The ids that end a turn, given or learned."""
+
+@final
+class Prover:
+    """Proves rows of ours with their model: see `tokentape.verify`."""
+
+    def __new__(cls, chat: Chat) -> Prover:
+        """A prover with the template and tokenizer of a chat."""
+
+    def prove(self, table: Table, first_row: int) -> list[_Found]:
+        """The faults and facts of the rows of a table, in the form of `Linter.lint`.
+
+        Args:
+            table: The rows.
+            first_row: The number of the first.
+        """

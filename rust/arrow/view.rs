@@ -142,6 +142,12 @@ impl<'a> View<'a> {
         self.sampled_mask.all()
     }
 
+    /// Where a row leaves its parent, in tokens; `None` where it has none.
+    pub fn fork_at(&self, row: usize) -> Option<i32> {
+        let column = self.batch.column_by_name("fork_at")?.as_primitive_opt::<Int32Type>()?;
+        (!column.is_null(row)).then(|| column.value(row))
+    }
+
     /// A text column.
     pub fn text(&self, name: &str) -> Result<&'a StringArray> {
         let column = self.batch.column_by_name(name).and_then(|column| column.as_string_opt::<i32>());

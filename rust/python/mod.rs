@@ -19,6 +19,7 @@ mod span;
 mod template;
 mod trajectory;
 mod turn;
+mod verify;
 
 /// The engine of tokentape.
 #[pyo3::pymodule(gil_used = false)]
@@ -49,6 +50,8 @@ mod _core {
     use super::trajectory::PyTrajectory;
     #[pymodule_export]
     use super::turn::{PyDivergence, PyTurn};
+    #[pymodule_export]
+    use super::verify::{PyLinter, PyProver};
 
     /// `"release"`, or `"debug"` for a build that is many times slower.
     #[pymodule_init]

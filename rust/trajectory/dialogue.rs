@@ -64,7 +64,7 @@ pub struct Dialogue {
 
 impl Dialogue {
     /// The settings with or without a generation prompt.
-    pub(super) fn settings(&self, add_generation_prompt: bool) -> RenderSettings {
+    pub fn settings(&self, add_generation_prompt: bool) -> RenderSettings {
         let mut settings = self.settings.clone();
         settings.options.add_generation_prompt = add_generation_prompt;
         settings
@@ -83,7 +83,7 @@ impl Dialogue {
     }
 
     /// The message of the open turn: the one given, else the sampled text as it is, without its stop.
-    pub(super) fn sampled_message(&self, turn: &[TokenId]) -> Result<Data> {
+    pub fn sampled_message(&self, turn: &[TokenId]) -> Result<Data> {
         if let Some(message) = &self.explicit {
             return Ok(message.clone());
         }
@@ -124,6 +124,9 @@ impl Dialogue {
         provenance.insert("template_sha256".into(), sha256(template.source().as_bytes()).into());
         provenance.insert("tokenizer_sha256".into(), self.renderer.tokenizer().sha256().into());
         provenance.insert("template_kwargs".into(), object(&self.conversation.arguments)?);
+        if let Some(documents) = &self.conversation.documents {
+            provenance.insert("documents".into(), value_of(documents)?);
+        }
         provenance.insert("special_tokens".into(), object(self.renderer.special_tokens())?);
         provenance.insert("control_tokens".into(), control_tokens.into());
         provenance.insert(

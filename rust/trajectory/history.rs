@@ -2,10 +2,10 @@
 
 use super::dialogue::Dialogue;
 use super::{Stage, Trajectory};
-use crate::Result;
 use crate::mask::TurnEnd;
 use crate::message::Conversation;
 use crate::render::RenderSettings;
+use crate::{Result, TokenId};
 
 /// Why a tape and a full render differ.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -151,27 +151,42 @@ impl Trajectory {
         let acted = self.stage == Stage::Acted;
         let sampled = if acted { vec![dialogue.sampled_message(&self.open_turn())?] } else { Vec::new() };
         let conversation = dialogue.extended(sampled);
-        let settings = dialogue.settings(self.stage == Stage::Prompted);
-        let rendered = dialogue.renderer.render(&conversation, &settings)?;
-        let tape = self.columns.token_ids();
+        let turns: Vec<usize> = self.turns.iter().filter_map(|turn| usize::try_from(turn.message).ok()).collect();
+        dialogue.divergence(&conversation, &self.columns.token_ids(), &turns, self.stage == Stage::Prompted, acted)
+    }
+}
+
+impl Dialogue {
+    /// The first difference between a tape and a full render of `conversation`, with or without a generation prompt.
+    ///
+    /// `turns` are the messages that were sampled. `open`: the tape ends with a turn, behind which a render may go on.
+    pub fn divergence(
+        &self,
+        conversation: &Conversation,
+        tape: &[TokenId],
+        turns: &[usize],
+        prompt: bool,
+        open: bool,
+    ) -> Result<Option<Divergence>> {
+        let rendered = self.renderer.render(conversation, &self.settings(prompt))?;
         let token = tape.iter().zip(&rendered.token_ids).take_while(|(tape, full)| tape == full).count();
-        if token == tape.len() || (token == rendered.token_ids.len() && !acted) {
+        if token == tape.len() || (token == rendered.token_ids.len() && !open) {
             return Ok(None);
         }
-        let tokenizer = dialogue.renderer.tokenizer();
-        let show = |ids: &[crate::TokenId]| tokenizer.decode(&ids[token..ids.len().min(token + SHOWN)], false);
-        let (recorded, shown) = (show(&tape)?, show(&rendered.token_ids)?);
-        let class = self.classify(dialogue, &conversation, &rendered.text.text)?;
+        let tokenizer = self.renderer.tokenizer();
+        let show = |ids: &[TokenId]| tokenizer.decode(&ids[token..ids.len().min(token + SHOWN)], false);
+        let (recorded, shown) = (show(tape)?, show(&rendered.token_ids)?);
+        let class = self.classify(conversation, tape, turns, &rendered.text.text)?;
         Ok(Some(Divergence { class, token, recorded, rendered: shown }))
     }
 
-    fn classify(&self, dialogue: &Dialogue, conversation: &Conversation, whole: &str) -> Result<Class> {
-        let tape = dialogue.renderer.tokenizer().decode(&self.columns.token_ids(), false)?;
+    fn classify(&self, conversation: &Conversation, tape: &[TokenId], turns: &[usize], whole: &str) -> Result<Class> {
+        let tape = self.renderer.tokenizer().decode(tape, false)?;
         if whole.starts_with(&tape) || tape.starts_with(whole) {
             return Ok(Class::Tokenization);
         }
-        for turn in self.turns.iter().filter(|turn| turn.message >= 0) {
-            if let Some(rewrite) = rewrite_in(dialogue, conversation, turn.message as usize, whole, Turn::Through)? {
+        for message in turns {
+            if let Some(rewrite) = rewrite_in(self, conversation, *message, whole, Turn::Through)? {
                 return Ok(rewrite.class);
             }
         }

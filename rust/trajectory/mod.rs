@@ -213,7 +213,8 @@ impl Trajectory {
     pub fn messages(&self) -> Result<Vec<Data>> {
         let Some(dialogue) = &self.dialogue else { return Ok(Vec::new()) };
         let mut messages = dialogue.conversation.messages.clone();
-        if self.stage == Stage::Acted {
+        // A fragment that another goes on from keeps its last turn open.
+        if self.turns.last().is_some_and(|turn| turn.message == messages.len() as i32) {
             messages.push(dialogue.sampled_message(&self.open_turn())?);
         }
         Ok(messages)

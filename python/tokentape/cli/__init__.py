@@ -16,7 +16,7 @@ from tokentape import TokentapeError, __version__
 
 __all__ = ["main"]
 
-COMMANDS = ("render", "audit", "inspect", "stats", "collect", "pack", "convert", "demo")
+COMMANDS = ("render", "audit", "inspect", "stats", "collect", "lint", "verify", "pack", "convert", "demo")
 """Modules of this folder, in the order of the help."""
 
 BAD_INPUT = 2
@@ -28,6 +28,7 @@ examples:
   tokentape render MODEL chat.json --ids                a conversation as the model sees it, and its token ids
   tokentape inspect run.tape --model MODEL --row 3      what a file holds, and one row in colour
   tokentape collect my_env:Arithmetic --model MODEL --llama-cpp URL --path run.tape
+  tokentape verify run.tape --model MODEL               prove that every row is token-exact
 
 Each command has its own --help. Colour is off in a pipe and where NO_COLOR is set.
 """
