@@ -13,13 +13,13 @@ pub(super) fn attribute<'a>(object: &Value<'a>, name: &'a str) -> Result<Value<'
         && !methods::is_dict_attribute(name)
         && !name.starts_with("__")
     {
-        return Ok(map.get_text(name).unwrap_or(Value::Undefined(Undefined::Literal { of: "dict", name })));
+        return Ok(map.get_text(name).unwrap_or(Value::Undefined(Undefined::Key(name))));
     }
     if let Some(value) = real_attribute(object, name)? {
         return Ok(value);
     }
     match item(object, &Value::literal(name))? {
-        Value::Undefined(_) => Ok(Value::Undefined(Undefined::Literal { of: object.type_name(), name })),
+        Value::Undefined(_) => Ok(Value::Undefined(Undefined::attribute(object.type_name(), name))),
         value => Ok(value),
     }
 }
@@ -133,7 +133,7 @@ pub(super) fn item<'a>(object: &Value<'a>, key: &Value<'a>) -> Result<Value<'a>>
 
 fn missing_item<'a>(object: &Value<'a>, key: &Value<'a>) -> Undefined<'a> {
     if let Some(text) = key.as_text() {
-        return Undefined::Attribute { of: object.type_name(), name: text.as_str().into() };
+        return Undefined::attribute(object.type_name(), text.as_str());
     }
     let shown = super::dump::repr(key).map_or_else(|_| "?".into(), |text| text.as_str().to_owned());
     Undefined::Hint(format!("{} object has no element {shown}", object.type_name()).into())
@@ -259,7 +259,7 @@ fn slice_list<'a>(items: &List<'a>, bounds: &[Value<'a>; 3], keeps_owner: bool) 
     }
     let owner = if keeps_owner { items.owner() } else { None };
     let picked = (0..count).filter_map(|n| items.get((start + step * n as i64) as usize)).collect::<Vec<_>>();
-    Ok(List::Built(picked.into(), owner))
+    Ok(List::owned(picked, owner))
 }
 
 fn slice_text<'a>(text: &Text<'a>, bounds: &[Value<'a>; 3]) -> Result<Text<'a>> {

@@ -3,6 +3,7 @@
 //! A tag is appended to the final message, the text is rendered, and cut where the tag last occurs. The template sees
 //! the tag; the faults of this way (a trimmed prefill loses the white space of the header too) are transformers' own.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use super::ContinueFinalMessage;
@@ -21,7 +22,7 @@ pub(super) struct Continued {
 
 /// Appends the tag to the final message.
 pub(super) fn prepare(
-    messages: &mut [Data],
+    messages: &mut [Cow<'_, Data>],
     continued: &ContinueFinalMessage,
     source: &str,
 ) -> Result<Option<Continued>> {
@@ -55,7 +56,7 @@ pub(super) fn prepare(
             value.as_text().map(Arc::from).unwrap_or_default()
         }
     };
-    *last = Data::from(dict);
+    *last = Cow::Owned(Data::from(dict));
     Ok(Some(Continued { final_text }))
 }
 

@@ -71,7 +71,7 @@ fn write_repr(value: &Value<'_>, out: &mut Writer, owner: Mark, depth: usize) ->
         Value::View(view, map) => write_view(*view, map, out, depth)?,
         Value::Namespace(fields) => {
             let fields: Vec<_> =
-                fields.borrow().iter().map(|(key, value)| (Value::own(key.clone()), value.clone())).collect();
+                fields.borrow().iter().map(|(key, value)| (Value::own(&**key), value.clone())).collect();
             out.push("<Namespace ", None);
             write_map(&Map::build(fields)?, out, None, depth + 1)?;
             out.push(">", None);

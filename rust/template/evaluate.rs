@@ -115,7 +115,7 @@ impl<'a> Renderer<'a> {
     fn attribute(&mut self, node: &'a Attribute) -> Result<Value<'a>> {
         let object = self.evaluate(&node.object)?;
         if let (Value::Dict(map), true) = (&object, node.only_key) {
-            let missing = || Value::Undefined(Undefined::Literal { of: "dict", name: &node.name });
+            let missing = || Value::Undefined(Undefined::Key(&node.name));
             return Ok(map.get_text(&node.name).unwrap_or_else(missing));
         }
         self.attribute_of(&object, &node.name)

@@ -80,7 +80,7 @@ fn attr<'a>(renderer: &mut Renderer<'a>, value: Value<'a>, args: Args<'a>) -> Re
     }
     let found = super::access::real_attribute(&value, name.as_str())?;
     Ok(found.unwrap_or_else(|| {
-        Value::Undefined(Undefined::Attribute { of: value.type_name(), name: name.as_str().into() })
+        Value::Undefined(Undefined::attribute(value.type_name(), name.as_str()))
     }))
 }
 

@@ -36,6 +36,7 @@ mod text;
 mod unicode;
 mod value;
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 pub use clock::Clock;
@@ -43,7 +44,7 @@ pub use options::{ContinueFinalMessage, FieldNames, Limits, RenderOptions, Rende
 
 use ast::Tree;
 use render::{Renderer, Rendering};
-use value::{Fields, List, Value};
+use value::{Fields, List, Message, Value};
 
 use crate::author::{Author, Span};
 use crate::message::{Conversation, Data};
@@ -83,7 +84,8 @@ impl Template {
         let mut messages = normalised_messages(conversation)?;
         let continued = continuation::prepare(&mut messages, &options.continue_final_message, self.source())?;
         let fields = Fields::default();
-        let arguments = arguments(&messages, conversation, options, &fields);
+        let messages = numbered(&messages, &fields);
+        let arguments = arguments(&messages, conversation, options);
         let renderer = Renderer::new(&self.0.tree, arguments, options.now, options.limits);
         let (result, in_hand) = renderer.run();
         let rendering = result.map_err(|error| in_message(error, in_hand))?;
@@ -108,31 +110,36 @@ fn check_documents(conversation: &Conversation) -> Result<()> {
     Err(failure::type_error("documents are a list of dicts with 'title' and 'text' keys"))
 }
 
-fn normalised_messages(conversation: &Conversation) -> Result<Vec<Data>> {
-    let normalised = |(index, message): (usize, &Data)| {
-        if let Data::Dict(_) = message {
-            Ok(crate::message::normalised_message(message).into_owned())
-        } else {
+fn normalised_messages(conversation: &Conversation) -> Result<Vec<Cow<'_, Data>>> {
+    let mut normalised = Vec::with_capacity(conversation.messages.len());
+    for (index, message) in conversation.messages.iter().enumerate() {
+        let Data::Dict(_) = message else {
             let type_name = message.type_name();
-            Err(failure::type_error(format!("message {index} is a {type_name}; messages are dicts")))
-        }
-    };
-    conversation.messages.iter().enumerate().map(normalised).collect()
+            return Err(failure::type_error(format!("message {index} is a {type_name}; messages are dicts")));
+        };
+        normalised.push(crate::message::normalised_message(message));
+    }
+    Ok(normalised)
+}
+
+/// The messages as templates see them: each knows its index.
+fn numbered<'a>(messages: &'a [Cow<'a, Data>], fields: &'a Fields) -> Vec<Message<'a>> {
+    let dicts = messages.iter().filter_map(|message| message.as_dict());
+    dicts.enumerate().map(|(index, dict)| Message { dict, index: index as u32, fields }).collect()
 }
 
 /// The variables of a rendering; a later one goes before an earlier one of the same name.
 fn arguments<'a>(
-    messages: &'a [Data],
+    messages: &'a [Message<'a>],
     conversation: &'a Conversation,
     options: &'a RenderOptions,
-    fields: &'a Fields,
 ) -> Vec<(&'a str, Value<'a>)> {
     let argument =
         |data: &'a Option<Data>, author| data.as_ref().map_or(Value::None, |data| Value::from_data(data, Some(author)));
     let special = options.special_tokens.iter().map(|(name, value)| (&**name, Value::from_data(value, None)));
     let given = conversation.arguments.iter().map(|(name, value)| (&**name, Value::from_data(value, None)));
     let fixed = [
-        ("messages", Value::List(List::Messages(messages, 0, fields))),
+        ("messages", Value::List(List::Messages(messages))),
         ("tools", argument(&conversation.tools, Author::Tools)),
         ("documents", argument(&conversation.documents, Author::Documents)),
         ("add_generation_prompt", Value::Bool(options.add_generation_prompt)),

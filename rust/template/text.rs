@@ -18,46 +18,51 @@ pub(super) struct Run {
     pub(super) mark: Mark,
 }
 
+/// A text with the author of every byte. A *safe* text escapes what is added to it (`Markup` in Python).
+///
+/// Three words: values are passed around by the thousand, and nearly all texts are borrowed.
 #[derive(Debug, Clone)]
-enum Str<'a> {
-    Borrowed(&'a str),
-    Shared(Rc<str>),
+pub(super) enum Text<'a> {
+    /// A text of one author that the template or the conversation holds; never safe.
+    Borrowed(&'a str, Mark),
+    /// A text that the rendering has made.
+    Owned(Rc<Owned>),
+}
+
+/// A text that a rendering has made.
+#[derive(Debug, Clone)]
+pub(super) struct Owned {
+    text: String,
+    marks: Marks,
+    safe: bool,
 }
 
 #[derive(Debug, Clone)]
 enum Marks {
     One(Mark),
-    Runs(Rc<[Run]>),
-}
-
-/// A text with the author of every byte. A *safe* text escapes what is added to it (`Markup` in Python).
-#[derive(Debug, Clone)]
-pub(super) struct Text<'a> {
-    str: Str<'a>,
-    marks: Marks,
-    safe: bool,
+    Runs(Vec<Run>),
 }
 
 impl<'a> Text<'a> {
     /// A text that the template or the conversation holds.
     pub(super) fn borrowed(text: &'a str, mark: Mark) -> Self {
-        Self { str: Str::Borrowed(text), marks: Marks::One(mark), safe: false }
+        Self::Borrowed(text, mark)
     }
 
     /// A new text of one author.
-    pub(super) fn new(text: impl Into<Rc<str>>, mark: Mark) -> Self {
-        Self { str: Str::Shared(text.into()), marks: Marks::One(mark), safe: false }
+    pub(super) fn new(text: impl Into<String>, mark: Mark) -> Self {
+        Self::Owned(Rc::new(Owned { text: text.into(), marks: Marks::One(mark), safe: false }))
     }
 
     /// A new text of the template.
-    pub(super) fn own(text: impl Into<Rc<str>>) -> Self {
+    pub(super) fn own(text: impl Into<String>) -> Self {
         Self::new(text, None)
     }
 
     pub(super) fn as_str(&self) -> &str {
-        match &self.str {
-            Str::Borrowed(text) => text,
-            Str::Shared(text) => text,
+        match self {
+            Self::Borrowed(text, _) => text,
+            Self::Owned(owned) => &owned.text,
         }
     }
 
@@ -71,63 +76,86 @@ impl<'a> Text<'a> {
 
     /// Whether this escapes what is added to it.
     pub(super) fn is_safe(&self) -> bool {
-        self.safe
+        matches!(self, Self::Owned(owned) if owned.safe)
     }
 
     #[must_use]
-    pub(super) fn with_safety(mut self, safe: bool) -> Self {
-        self.safe = safe;
-        self
+    pub(super) fn with_safety(self, safe: bool) -> Self {
+        if self.is_safe() == safe {
+            return self;
+        }
+        let owned = match self {
+            Self::Borrowed(text, mark) => Owned { text: text.into(), marks: Marks::One(mark), safe },
+            Self::Owned(owned) => Owned { safe, ..Rc::unwrap_or_clone(owned) },
+        };
+        Self::Owned(Rc::new(owned))
     }
 
     /// The runs, those of a one-author text included.
     pub(super) fn runs(&self) -> impl Iterator<Item = Run> + '_ {
-        let (one, many): (Option<Run>, &[Run]) = match &self.marks {
-            Marks::One(_) if self.is_empty() => (None, &[]),
-            Marks::One(mark) => (Some(Run { end: self.len() as u32, mark: *mark }), &[]),
-            Marks::Runs(runs) => (None, runs),
+        let (one, many): (Option<Run>, &[Run]) = match self.single_mark() {
+            Some(_) if self.is_empty() => (None, &[]),
+            Some(mark) => (Some(Run { end: self.len() as u32, mark }), &[]),
+            None => (None, self.many()),
         };
         one.into_iter().chain(many.iter().copied())
     }
 
+    /// The runs of a text of several authors.
+    fn many(&self) -> &[Run] {
+        match self {
+            Self::Owned(owned) => match &owned.marks {
+                Marks::Runs(runs) => runs,
+                Marks::One(_) => &[],
+            },
+            Self::Borrowed(..) => &[],
+        }
+    }
+
     /// The author of the byte at `at`.
     pub(super) fn mark_at(&self, at: usize) -> Mark {
-        match &self.marks {
-            Marks::One(mark) => *mark,
-            Marks::Runs(runs) => runs.get(runs.partition_point(|run| run.end as usize <= at)).and_then(|run| run.mark),
-        }
+        self.single_mark().unwrap_or_else(|| {
+            let runs = self.many();
+            runs.get(runs.partition_point(|run| run.end as usize <= at)).and_then(|run| run.mark)
+        })
     }
 
     /// The one author of the whole text, if it has one.
     pub(super) fn single_mark(&self) -> Option<Mark> {
-        match &self.marks {
-            Marks::One(mark) => Some(*mark),
-            Marks::Runs(_) => None,
+        match self {
+            Self::Borrowed(_, mark) => Some(*mark),
+            Self::Owned(owned) => match owned.marks {
+                Marks::One(mark) => Some(mark),
+                Marks::Runs(_) => None,
+            },
         }
     }
 
     /// The bytes of a range, with their authors. The range lies on character boundaries.
     #[must_use]
     pub(super) fn slice(&self, range: Range<usize>) -> Self {
-        if range.start == 0 && range.end == self.len() {
-            return self.clone();
+        match self {
+            Self::Borrowed(text, mark) => Self::Borrowed(&text[range], *mark),
+            Self::Owned(owned) if range == (0..owned.text.len()) => self.clone(),
+            Self::Owned(owned) => {
+                let marks = match &owned.marks {
+                    Marks::One(mark) => Marks::One(*mark),
+                    Marks::Runs(runs) => cut(runs, &range),
+                };
+                Self::Owned(Rc::new(Owned { text: owned.text[range].into(), marks, safe: owned.safe }))
+            }
         }
-        let marks = match &self.marks {
-            Marks::One(mark) => Marks::One(*mark),
-            Marks::Runs(runs) => cut(runs, &range),
-        };
-        let str = match &self.str {
-            Str::Borrowed(text) => Str::Borrowed(&text[range]),
-            Str::Shared(text) => Str::Shared(text[range].into()),
-        };
-        Self { str, marks, safe: self.safe }
     }
 
     /// The same bytes, all by another author.
     #[must_use]
-    pub(super) fn marked(mut self, mark: Mark) -> Self {
-        self.marks = Marks::One(mark);
-        self
+    pub(super) fn marked(self, mark: Mark) -> Self {
+        match self {
+            Self::Borrowed(text, _) => Self::Borrowed(text, mark),
+            Self::Owned(owned) => {
+                Self::Owned(Rc::new(Owned { marks: Marks::One(mark), ..Rc::unwrap_or_clone(owned) }))
+            }
+        }
     }
 }
 
@@ -145,7 +173,7 @@ fn cut(runs: &[Run], range: &Range<usize>) -> Marks {
         [] => Marks::One(None),
         [run] => Marks::One(run.mark),
         _ if range.is_empty() => Marks::One(None),
-        _ => Marks::Runs(cut.into()),
+        _ => Marks::Runs(cut),
     }
 }
 
@@ -199,8 +227,11 @@ impl Writer {
 
     /// Appends a text, each mark of which is replaced.
     pub(super) fn push_as(&mut self, text: &Text<'_>, mark: impl Fn(Mark) -> Mark) {
+        if let Some(only) = text.single_mark() {
+            return self.push(text.as_str(), mark(only));
+        }
         let mut start = 0;
-        for run in text.runs() {
+        for run in text.many() {
             let end = run.end as usize;
             self.push(&text.as_str()[start..end], mark(run.mark));
             start = end;
@@ -220,9 +251,9 @@ impl Writer {
         let marks = match self.runs.as_slice() {
             [] => Marks::One(None),
             [run] => Marks::One(run.mark),
-            _ => Marks::Runs(self.runs.into()),
+            _ => Marks::Runs(self.runs),
         };
-        Text { str: Str::Shared(self.text.into()), marks, safe: false }
+        Text::Owned(Rc::new(Owned { text: self.text, marks, safe: false }))
     }
 
     /// The written text and its runs.

@@ -112,37 +112,49 @@ pub(super) struct MacroValue<'a> {
 pub(super) enum List<'a> {
     /// Inside a field, tools or documents, or a plain argument of the template (no author).
     Data(&'a [Data], Mark),
-    /// Consecutive messages, the first of which has this index.
-    Messages(&'a [Data], u32, &'a Fields),
-    Built(Rc<[Value<'a>]>, Mark),
+    /// Consecutive messages.
+    Messages(&'a [Message<'a>]),
+    Built(Rc<[Value<'a>]>),
+    /// A slice of a field's list that is not one piece of it.
+    Picked(Rc<(Box<[Value<'a>]>, Mark)>),
 }
 
 impl<'a> List<'a> {
     pub(super) fn new(items: Vec<Value<'a>>) -> Self {
-        Self::Built(items.into(), None)
+        Self::Built(items.into())
+    }
+
+    /// A new list whose dump has an author.
+    pub(super) fn owned(items: Vec<Value<'a>>, owner: Mark) -> Self {
+        match owner {
+            None => Self::new(items),
+            owner => Self::Picked(Rc::new((items.into(), owner))),
+        }
     }
 
     pub(super) fn len(&self) -> usize {
         match self {
-            Self::Data(items, _) | Self::Messages(items, ..) => items.len(),
-            Self::Built(items, _) => items.len(),
+            Self::Data(items, _) => items.len(),
+            Self::Messages(items) => items.len(),
+            Self::Built(items) => items.len(),
+            Self::Picked(picked) => picked.0.len(),
         }
     }
 
     pub(super) fn owner(&self) -> Mark {
         match self {
-            Self::Data(_, owner) | Self::Built(_, owner) => *owner,
-            Self::Messages(..) => None,
+            Self::Data(_, owner) => *owner,
+            Self::Picked(picked) => picked.1,
+            Self::Messages(_) | Self::Built(_) => None,
         }
     }
 
     pub(super) fn get(&self, index: usize) -> Option<Value<'a>> {
         match self {
             Self::Data(items, owner) => items.get(index).map(|item| Value::from_data(item, *owner)),
-            Self::Messages(items, first, fields) => {
-                items.get(index).map(|item| Value::message(item, first + index as u32, fields))
-            }
-            Self::Built(items, _) => items.get(index).cloned(),
+            Self::Messages(items) => items.get(index).map(|message| Value::Dict(Map::Message(message))),
+            Self::Built(items) => items.get(index).cloned(),
+            Self::Picked(picked) => picked.0.get(index).cloned(),
         }
     }
 
@@ -154,22 +166,26 @@ impl<'a> List<'a> {
     pub(super) fn slice(&self, start: usize, end: usize) -> Self {
         match self {
             Self::Data(items, owner) => Self::Data(&items[start..end], *owner),
-            Self::Messages(items, first, fields) => Self::Messages(&items[start..end], first + start as u32, fields),
-            Self::Built(items, owner) => Self::Built(items[start..end].into(), *owner),
+            Self::Messages(items) => Self::Messages(&items[start..end]),
+            Self::Built(items) => Self::Built(items[start..end].into()),
+            Self::Picked(picked) => Self::owned(picked.0[start..end].to_vec(), picked.1),
         }
     }
 
     /// Whether both are the same object for Python's `is`, as far as a template can tell.
     fn same(&self, other: &Self) -> bool {
         match (self, other) {
-            (Self::Data(a, _) | Self::Messages(a, ..), Self::Data(b, _) | Self::Messages(b, ..)) => {
-                std::ptr::eq(*a, *b)
-            }
-            (Self::Built(a, _), Self::Built(b, _)) => Rc::ptr_eq(a, b),
+            (Self::Data(a, _), Self::Data(b, _)) => std::ptr::eq(*a, *b),
+            (Self::Messages(a), Self::Messages(b)) => std::ptr::eq(*a, *b),
+            (Self::Built(a), Self::Built(b)) => Rc::ptr_eq(a, b),
+            (Self::Picked(a), Self::Picked(b)) => Rc::ptr_eq(a, b),
             _ => false,
         }
     }
 }
+
+/// Values are moved more often than anything else is done with them.
+const _: () = assert!(size_of::<Value<'_>>() <= 32);
 
 impl<'a> Value<'a> {
     /// Data of one author.
@@ -184,14 +200,6 @@ impl<'a> Value<'a> {
             Data::List(items) => Self::List(List::Data(items, owner)),
             Data::Tuple(items) => Self::Tuple(List::Data(items, owner)),
             Data::Dict(dict) => Self::Dict(Map::Data(dict, owner)),
-        }
-    }
-
-    /// A message of the conversation.
-    pub(super) fn message(data: &'a Data, index: u32, fields: &'a Fields) -> Self {
-        match data {
-            Data::Dict(dict) => Self::Dict(Map::Message(Message { dict, index, fields })),
-            data => Self::from_data(data, None),
         }
     }
 
@@ -223,7 +231,7 @@ impl<'a> Value<'a> {
     }
 
     /// A new text of the template.
-    pub(super) fn own(text: impl Into<Rc<str>>) -> Self {
+    pub(super) fn own(text: impl Into<String>) -> Self {
         Self::Text(Text::own(text))
     }
 

@@ -39,7 +39,7 @@ impl Fields {
 }
 
 /// A message of the conversation, which knows its index.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug)]
 pub(in super::super) struct Message<'a> {
     pub(in super::super) dict: &'a Dict,
     pub(in super::super) index: u32,
@@ -110,7 +110,7 @@ pub(in super::super) type Entries<'a> = IndexMap<HashKey, (Value<'a>, Value<'a>)
 pub(in super::super) enum Map<'a> {
     /// Inside a field, tools or documents, or a plain argument of the template (no author).
     Data(&'a Dict, Mark),
-    Message(Message<'a>),
+    Message(&'a Message<'a>),
     Built(Rc<Entries<'a>>),
 }
 

@@ -10,10 +10,10 @@ use crate::Error;
 pub(in super::super) enum Undefined<'a> {
     /// A variable of this name.
     Name(&'a str),
+    /// A key of a dict that the template spells.
+    Key(&'a str),
     /// An attribute of an object of this type.
-    Attribute { of: &'static str, name: Rc<str> },
-    /// The same, for a name that the template spells.
-    Literal { of: &'static str, name: &'a str },
+    Attribute(Rc<(&'static str, Box<str>)>),
     /// An attribute that the sandbox does not let templates reach.
     Unsafe(Rc<str>),
     /// In words.
@@ -21,12 +21,17 @@ pub(in super::super) enum Undefined<'a> {
 }
 
 impl Undefined<'_> {
+    /// An attribute that an object of this type does not have.
+    pub(in super::super) fn attribute(of: &'static str, name: &str) -> Self {
+        Self::Attribute(Rc::new((of, name.into())))
+    }
+
     /// The error of using it.
     pub(in super::super) fn error(&self) -> Error {
         match self {
             Self::Name(name) => undefined_error(format!("'{name}' is undefined")),
-            Self::Attribute { of, name } => undefined_error(missing_attribute(of, name)),
-            Self::Literal { of, name } => undefined_error(missing_attribute(of, name)),
+            Self::Key(name) => undefined_error(missing_attribute("dict", name)),
+            Self::Attribute(missing) => undefined_error(missing_attribute(missing.0, &missing.1)),
             Self::Unsafe(message) => raise("SecurityError", &**message),
             Self::Hint(hint) => undefined_error(&**hint),
         }
