@@ -120,6 +120,12 @@ pub(super) struct Arguments {
     pub(super) double_star: Option<Expr>,
 }
 
+impl Arguments {
+    pub(super) fn is_empty(&self) -> bool {
+        self.positional.is_empty() && self.named.is_empty() && self.star.is_none() && self.double_star.is_none()
+    }
+}
+
 #[derive(Debug, Clone)]
 pub(super) struct Call {
     pub(super) callee: Expr,

@@ -87,16 +87,32 @@ impl<'a> Renderer<'a> {
 
     /// What a macro writes.
     fn call_macro(&mut self, value: &MacroValue<'a>, args: Args<'a>) -> Result<Text<'a>> {
-        let definition = value.definition;
-        let frame = Frame::new(definition.slots, Some(value.frame.clone()));
-        bind_parameters(definition, &frame, args)?;
+        let frame = macro_frame(value, args)?;
         let safe = self.autoescape();
-        let text = self.in_function(frame, |renderer| {
-            renderer.enter(&definition.scope.loads);
-            renderer.fill_defaults(definition)?;
-            renderer.run_body(&definition.scope.body).map(drop)
-        })?;
+        let text = self.in_function(frame, |renderer| renderer.run_macro_body(value.definition))?;
         Ok(text.with_safety(safe))
+    }
+
+    /// The macro that a call calls by its name.
+    pub(super) fn called_macro(&self, node: &'a Call) -> Option<Rc<MacroValue<'a>>> {
+        let Expr::Name(variable) = &node.callee else { return None };
+        self.frame.with(variable.slot, |value| match value {
+            Value::Macro(called) => Some(called.clone()),
+            _ => None,
+        })
+    }
+
+    /// Calls a macro whose text is written where the call stands. The message in hand is the same in the macro as
+    /// around it, or an inner one, so that its text gets the authors that writing it afterwards would give it.
+    pub(super) fn write_macro(&mut self, value: &MacroValue<'a>, args: Args<'a>) -> Result<()> {
+        let frame = macro_frame(value, args)?;
+        self.in_function_here(frame, |renderer| renderer.run_macro_body(value.definition))
+    }
+
+    fn run_macro_body(&mut self, definition: &'a Macro) -> Result<()> {
+        self.enter(&definition.scope.loads);
+        self.fill_defaults(definition)?;
+        self.run_body(&definition.scope.body).map(drop)
     }
 
     /// Parameters without an argument take their defaults, in order: a later default may use an earlier parameter.
@@ -117,6 +133,13 @@ impl<'a> Renderer<'a> {
         }
         Ok(())
     }
+}
+
+/// The variables of a call of a macro.
+fn macro_frame<'a>(value: &MacroValue<'a>, args: Args<'a>) -> Result<Rc<Frame<'a>>> {
+    let frame = Frame::new(value.definition.slots, Some(value.frame.clone()));
+    bind_parameters(value.definition, &frame, args)?;
+    Ok(frame)
 }
 
 /// Gives a macro's parameters their arguments, and `caller`, `kwargs` and `varargs` what is left.

@@ -1,13 +1,14 @@
 //! Evaluates expressions.
 
 mod arithmetic;
+mod truth;
 
 use std::cmp::Ordering;
 use std::rc::Rc;
 
 use super::access;
 use super::arguments::Args;
-use super::ast::{Arguments, Attribute, BinaryOp, CompareOp, Condition, Const, Expr, FilterCall, TestCall};
+use super::ast::{Arguments, Attribute, BinaryOp, CompareOp, Condition, Const, Expr, FilterCall};
 use super::compare::{equal, order};
 use super::dump::{repr, soft, write_text};
 use super::escape::escaped;
@@ -26,8 +27,8 @@ impl<'a> Renderer<'a> {
             Expr::Const(constant) => Ok(Value::from_const(constant)),
             Expr::Name(variable) => Ok(self.load(variable)),
             Expr::Attribute(node) => self.attribute(node),
-            Expr::Compare(node) => self.compare(&node.first, &node.rest),
-            Expr::Not(inner) => self.not(inner),
+            Expr::Compare(node) => self.compare(node).map(Value::Bool),
+            Expr::Not(inner) => self.truth(inner).map(|holds| Value::Bool(!holds)),
             Expr::And(pair) => self.either(pair, false),
             Expr::Or(pair) => self.either(pair, true),
             Expr::Test(node) => self.test(node).map(Value::Bool),
@@ -44,10 +45,6 @@ impl<'a> Renderer<'a> {
             Expr::Pos(inner) => self.sign(inner, "unary +"),
             Expr::Slice(bounds) => self.evaluate_slice(bounds),
         }
-    }
-
-    fn not(&mut self, inner: &'a Expr) -> Result<Value<'a>> {
-        Ok(Value::Bool(!self.evaluate(inner)?.is_true()))
     }
 
     /// The left value where its truth decides, else the right one.
@@ -76,6 +73,11 @@ impl<'a> Renderer<'a> {
 
     fn evaluate_item(&mut self, pair: &'a (Expr, Expr)) -> Result<Value<'a>> {
         let object = self.evaluate(&pair.0)?;
+        if let (Value::Dict(map), Expr::Const(Const::Text(name))) = (&object, &pair.1)
+            && let Some(value) = map.get_text(name)
+        {
+            return Ok(value);
+        }
         let key = self.evaluate(&pair.1)?;
         match &key {
             // A slice is Python's own, without the rules of the sandbox.
@@ -97,7 +99,11 @@ impl<'a> Renderer<'a> {
     }
 
     fn evaluate_all(&mut self, items: &'a [Expr]) -> Result<Vec<Value<'a>>> {
-        items.iter().map(|item| self.evaluate(item)).collect()
+        let mut values = Vec::with_capacity(items.len());
+        for item in items {
+            values.push(self.evaluate(item)?);
+        }
+        Ok(values)
     }
 
     fn evaluate_dict(&mut self, entries: &'a [(Expr, Expr)]) -> Result<Value<'a>> {
@@ -113,12 +119,14 @@ impl<'a> Renderer<'a> {
     }
 
     fn attribute(&mut self, node: &'a Attribute) -> Result<Value<'a>> {
-        let object = self.evaluate(&node.object)?;
-        if let (Value::Dict(map), true) = (&object, node.only_key) {
-            let missing = || Value::Undefined(Undefined::Key(&node.name));
-            return Ok(map.get_text(&node.name).unwrap_or_else(missing));
+        if let (Expr::Name(variable), true) = (&node.object, node.only_key)
+            && let Some(value) = self.frame.with(variable.slot, |object| key_of(object, &node.name))
+        {
+            return Ok(value);
         }
-        self.attribute_of(&object, &node.name)
+        let object = self.evaluate(&node.object)?;
+        let key = if node.only_key { key_of(&object, &node.name) } else { None };
+        key.map_or_else(|| self.attribute_of(&object, &node.name), Ok)
     }
 
     pub(super) fn attribute_of(&mut self, object: &Value<'a>, name: &'a str) -> Result<Value<'a>> {
@@ -148,7 +156,7 @@ impl<'a> Renderer<'a> {
     }
 
     fn condition(&mut self, node: &'a Condition) -> Result<Value<'a>> {
-        if self.evaluate(&node.test)?.is_true() {
+        if self.truth(&node.test)? {
             return self.evaluate(&node.then);
         }
         if let Some(otherwise) = &node.otherwise {
@@ -173,24 +181,6 @@ impl<'a> Renderer<'a> {
         }
         self.check_size(writer.len())?;
         Ok(Value::Text(writer.finish().with_safety(escape)))
-    }
-
-    /// A chain of comparisons stops at the first that does not hold.
-    fn compare(&mut self, first: &'a Expr, rest: &'a [(CompareOp, Expr)]) -> Result<Value<'a>> {
-        let mut left = self.evaluate(first)?;
-        for (operator, operand) in rest {
-            if let (Value::Text(text), CompareOp::Eq | CompareOp::Ne, Expr::Const(Const::Text(constant)), [_]) =
-                (&left, operator, operand, rest)
-            {
-                return Ok(Value::Bool((text.as_str() == &**constant) == (*operator == CompareOp::Eq)));
-            }
-            let right = self.evaluate(operand)?;
-            if !self.holds(*operator, &left, &right)? {
-                return Ok(Value::Bool(false));
-            }
-            left = right;
-        }
-        Ok(Value::Bool(true))
     }
 
     /// Whether a comparison holds.
@@ -279,15 +269,12 @@ impl<'a> Renderer<'a> {
         };
         self.filter(node, input)
     }
+}
 
-    fn test(&mut self, node: &'a TestCall) -> Result<bool> {
-        let input = self.evaluate(&node.input)?;
-        let args = self.evaluate_arguments(&node.arguments)?;
-        match node.test {
-            Some(test) => (test.call)(self, &input, args),
-            None => Err(unknown("test", &node.name).at_line(node.line)),
-        }
-    }
+/// The value of a key that a dict is asked for; `None` for what is no dict.
+fn key_of<'a>(object: &Value<'a>, name: &'a str) -> Option<Value<'a>> {
+    let Value::Dict(map) = object else { return None };
+    Some(map.get_text(name).unwrap_or(Value::Undefined(Undefined::Key(name))))
 }
 
 /// Adds the entries of a dict to the keyword arguments.

@@ -31,6 +31,15 @@ impl<'a> Frame<'a> {
         frame.slots.borrow().get(slot.index as usize).cloned().unwrap_or(Value::Missing)
     }
 
+    /// Looks at a value where it is.
+    pub(super) fn with<T>(&self, slot: Slot, look: impl FnOnce(&Value<'a>) -> T) -> T {
+        let slots = self.at(slot.hops).slots.borrow();
+        match slots.get(slot.index as usize) {
+            Some(value) => look(value),
+            None => look(&Value::Missing),
+        }
+    }
+
     pub(super) fn set(&self, slot: Slot, value: Value<'a>) {
         let frame = self.at(slot.hops);
         // The old value is dropped after the borrow ends.

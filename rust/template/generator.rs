@@ -178,7 +178,7 @@ impl<'a> Renderer<'a> {
                     let tested = self.read_path(item.clone(), path, None)?;
                     let passes = match test {
                         None => tested.is_true(),
-                        Some((test, args)) => (test.call)(self, &tested, args.clone())?,
+                        Some((test, args)) => test.passes(self, &tested, args.clone())?,
                     };
                     if passes == *keep {
                         return Ok(Some(item));

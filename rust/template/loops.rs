@@ -108,7 +108,10 @@ impl<'a> Renderer<'a> {
     /// A property of `loop`, some of which draw items ahead of their turn.
     pub(super) fn loop_property(&mut self, state: &LoopState<'a>, name: &str) -> Result<Option<Value<'a>>> {
         Ok(Some(match name {
-            "last" => Value::Bool(self.peek(state)?.is_none()),
+            "last" => Value::Bool(match state.length.get() {
+                Some(length) => state.index0.get().wrapping_add(1) >= length,
+                None => self.peek(state)?.is_none(),
+            }),
             "nextitem" => self.peek(state)?.unwrap_or_else(|| hint("there is no next item")),
             "length" => Value::Int(self.loop_length(state)? as i64),
             "revindex" => Value::Int(self.loop_length(state)? as i64 - state.index() + 1),
@@ -231,10 +234,10 @@ impl<'a> Renderer<'a> {
 
     fn run_with_state(&mut self, node: &'a For, state: &Rc<LoopState<'a>>, slot: super::ast::Slot) -> Result<bool> {
         let (mut ran, outer) = (false, self.in_hand);
+        self.frame.set(slot, Value::Loop(state.clone()));
         while self.advance(state)? {
             let item = state.current.borrow().clone();
             self.take_in_hand(node, &item, outer);
-            self.frame.set(slot, Value::Loop(state.clone()));
             self.assign(&node.target, item)?;
             if self.run_iteration(node, &mut ran)? {
                 break;

@@ -50,6 +50,8 @@ pub(super) struct Renderer<'a> {
     /// Frames and namespaces that may hold themselves, to be emptied at the end.
     kept: Vec<Rc<Frame<'a>>>,
     pub(super) namespaces: Vec<Value<'a>>,
+    /// Operands of the sums that are being computed.
+    pub(super) pieces: Vec<Value<'a>>,
     autoescape: bool,
     depth: usize,
     iterations: u64,
@@ -75,7 +77,7 @@ impl<'a> Renderer<'a> {
             arguments,
             clock,
             limits,
-            out: Writer::default(),
+            out: Writer::for_output(),
             frame: Frame::new(tree.slots, None),
             in_hand: None,
             written: None,
@@ -83,6 +85,7 @@ impl<'a> Renderer<'a> {
             exported: Vec::new(),
             kept: Vec::new(),
             namespaces: Vec::new(),
+            pieces: Vec::new(),
             autoescape: false,
             depth: 0,
             iterations: 0,
@@ -214,7 +217,7 @@ impl<'a> Renderer<'a> {
             Stmt::For(node) => return at_line(node.line, self.run_for(node)),
             Stmt::If { branches, otherwise } => {
                 for (test, body, line) in branches {
-                    if at_line(*line, self.evaluate(test))?.is_true() {
+                    if at_line(*line, self.truth(test))? {
                         return self.run_body(body);
                     }
                 }
@@ -261,14 +264,29 @@ impl<'a> Renderer<'a> {
         self.check_size(self.out.len())
     }
 
-    /// Writes an expression; the texts of a sum are written one by one.
+    /// Writes an expression; the texts of a sum are written one by one, and a macro writes where it is called.
     fn write_expr(&mut self, expr: &'a Expr) -> Result<()> {
-        if let Expr::Binary(BinaryOp::Add, _) = expr {
-            let pieces = self.added(expr)?;
-            return pieces.iter().try_for_each(|piece| self.write_value(piece));
+        match expr {
+            Expr::Binary(BinaryOp::Add, _) => return self.write_sum(expr),
+            Expr::Call(node) if !self.autoescape => {
+                if let Some(called) = self.called_macro(node) {
+                    let args = self.evaluate_arguments(&node.arguments);
+                    return at_line(node.line, args.and_then(|args| self.write_macro(&called, args)));
+                }
+            }
+            _ => {}
         }
         let value = self.evaluate(expr).or_else(|error| constant_slice(expr, error))?;
         self.write_value(&value)
+    }
+
+    fn write_sum(&mut self, expr: &'a Expr) -> Result<()> {
+        let first = self.added(expr)?;
+        let pieces = std::mem::take(&mut self.pieces);
+        let written = pieces[first..].iter().try_for_each(|piece| self.write_value(piece));
+        self.pieces = pieces;
+        self.pieces.truncate(first);
+        written
     }
 
     /// The author of a byte as it is written.
@@ -321,6 +339,31 @@ impl<'a> Renderer<'a> {
             self.written = None;
         }
         result.map(|value| (inner.finish(), value))
+    }
+
+    /// Runs `work`, which writes into the output itself what an output statement is to write.
+    fn in_place(&mut self, work: impl FnOnce(&mut Self) -> Result<()>) -> Result<()> {
+        let outermost = self.written.is_none();
+        if outermost {
+            self.written = Some(self.out.len());
+        }
+        let result = work(self);
+        if outermost {
+            self.written = None;
+        }
+        result
+    }
+
+    /// Runs the body of a function in its frame; what it writes goes where the call stands.
+    pub(super) fn in_function_here(
+        &mut self,
+        frame: Rc<Frame<'a>>,
+        work: impl FnOnce(&mut Self) -> Result<()>,
+    ) -> Result<()> {
+        let outer = std::mem::replace(&mut self.frame, frame);
+        let result = self.nested(|renderer| renderer.in_place(work));
+        self.frame = outer;
+        result
     }
 
     /// Runs the body of a function in its frame, and returns what it wrote.

@@ -15,28 +15,51 @@ type Call = for<'a> fn(&mut Renderer<'a>, &Value<'a>, Args<'a>) -> Result<bool>;
 
 /// A test.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Test {
-    pub(super) call: Call,
+pub(super) enum Test {
+    /// Takes no arguments and needs nothing but the value.
+    Plain(fn(&Value<'_>) -> bool),
+    Call(Call),
+}
+
+impl Test {
+    /// Whether a value passes.
+    pub(super) fn passes<'a>(self, renderer: &mut Renderer<'a>, value: &Value<'a>, args: Args<'a>) -> Result<bool> {
+        match self {
+            Self::Plain(holds) => plain(args, holds(value)),
+            Self::Call(call) => call(renderer, value, args),
+        }
+    }
 }
 
 /// The test of a name.
 pub(super) fn find(name: &str) -> Option<Test> {
+    find_plain(name).map(Test::Plain).or_else(|| find_call(name).map(Test::Call))
+}
+
+fn find_plain(name: &str) -> Option<fn(&Value<'_>) -> bool> {
+    let holds: fn(&Value<'_>) -> bool = match name {
+        "defined" => |value| !value.is_undefined(),
+        "undefined" => |value| value.is_undefined(),
+        "none" => |value| matches!(value, Value::None),
+        "boolean" => |value| matches!(value, Value::Bool(_)),
+        "true" => |value| matches!(value, Value::Bool(true)),
+        "false" => |value| matches!(value, Value::Bool(false)),
+        "integer" => |value| matches!(value, Value::Int(_) | Value::Big(_)),
+        "float" => |value| matches!(value, Value::Float(_)),
+        "number" => |value| Number::of(value).is_some(),
+        "string" => |value| matches!(value, Value::Text(_)),
+        "mapping" => |value| matches!(value, Value::Dict(_)),
+        "sequence" => is_sequence,
+        "iterable" => is_iterable,
+        "callable" => is_callable,
+        "escaped" => |value| matches!(value, Value::Text(text) if text.is_safe()),
+        _ => return None,
+    };
+    Some(holds)
+}
+
+fn find_call(name: &str) -> Option<Call> {
     let call: Call = match name {
-        "defined" => |_, value, args| plain(args, !value.is_undefined()),
-        "undefined" => |_, value, args| plain(args, value.is_undefined()),
-        "none" => |_, value, args| plain(args, matches!(value, Value::None)),
-        "boolean" => |_, value, args| plain(args, matches!(value, Value::Bool(_))),
-        "true" => |_, value, args| plain(args, matches!(value, Value::Bool(true))),
-        "false" => |_, value, args| plain(args, matches!(value, Value::Bool(false))),
-        "integer" => |_, value, args| plain(args, matches!(value, Value::Int(_) | Value::Big(_))),
-        "float" => |_, value, args| plain(args, matches!(value, Value::Float(_))),
-        "number" => |_, value, args| plain(args, Number::of(value).is_some()),
-        "string" => |_, value, args| plain(args, matches!(value, Value::Text(_))),
-        "mapping" => |_, value, args| plain(args, matches!(value, Value::Dict(_))),
-        "sequence" => |_, value, args| plain(args, is_sequence(value)),
-        "iterable" => |_, value, args| plain(args, is_iterable(value)),
-        "callable" => |_, value, args| plain(args, is_callable(value)),
-        "escaped" => |_, value, args| plain(args, matches!(value, Value::Text(text) if text.is_safe())),
         "lower" => |_, value, args| plain(args, is_lower(to_text(value)?.as_str())),
         "upper" => |_, value, args| plain(args, is_upper(to_text(value)?.as_str())),
         "odd" => |renderer, value, args| {
@@ -69,7 +92,7 @@ pub(super) fn find(name: &str) -> Option<Test> {
         "<=" | "le" => |renderer, value, args| compare(renderer, CompareOp::Le, value, args),
         _ => return None,
     };
-    Some(Test { call })
+    Some(call)
 }
 
 fn plain(args: Args<'_>, holds: bool) -> Result<bool> {

@@ -92,6 +92,7 @@ impl<'a> Text<'a> {
     }
 
     /// The runs, those of a one-author text included.
+    #[cfg(test)]
     pub(super) fn runs(&self) -> impl Iterator<Item = Run> + '_ {
         let (one, many): (Option<Run>, &[Run]) = match self.single_mark() {
             Some(_) if self.is_empty() => (None, &[]),
@@ -187,6 +188,11 @@ pub(super) struct Writer {
 impl Writer {
     pub(super) fn with_capacity(bytes: usize) -> Self {
         Self { text: String::with_capacity(bytes), runs: Vec::new() }
+    }
+
+    /// A writer for a whole rendering.
+    pub(super) fn for_output() -> Self {
+        Self { text: String::with_capacity(1024), runs: Vec::with_capacity(32) }
     }
 
     pub(super) fn len(&self) -> usize {

@@ -43,32 +43,45 @@ impl<'a> Renderer<'a> {
         }
     }
 
-    /// The operands of a chain of `+`: texts that are only to be put together stay apart, all else is added up.
-    pub(in super::super) fn added(&mut self, expr: &'a Expr) -> Result<Vec<Value<'a>>> {
-        let Expr::Binary(BinaryOp::Add, pair) = expr else { return Ok(vec![self.evaluate(expr)?]) };
-        let mut pieces = self.added(&pair.0)?;
+    /// The operands of a chain of `+`: texts that are only to be put together stay apart, all else is added up. They
+    /// stand at the end of `self.pieces`, from the place that this returns.
+    pub(in super::super) fn added(&mut self, expr: &'a Expr) -> Result<usize> {
+        let first = self.pieces.len();
+        self.add_operands(expr, first).map(|()| first)
+    }
+
+    fn add_operands(&mut self, expr: &'a Expr, first: usize) -> Result<()> {
+        let Expr::Binary(BinaryOp::Add, pair) = expr else {
+            let value = self.evaluate(expr)?;
+            self.pieces.push(value);
+            return Ok(());
+        };
+        self.add_operands(&pair.0, first)?;
         let right = self.evaluate(&pair.1)?;
         let plain = |value: &Value<'_>| matches!(value, Value::Text(text) if !text.is_safe());
-        if plain(&right) && pieces.last().is_some_and(plain) {
-            pieces.push(right);
-            return Ok(pieces);
+        if plain(&right) && self.pieces.last().is_some_and(plain) {
+            self.pieces.push(right);
+            return Ok(());
         }
-        let left = self.joined(pieces)?;
-        Ok(vec![self.binary(BinaryOp::Add, &left, &right)?])
+        let left = self.joined(first)?;
+        let sum = self.binary(BinaryOp::Add, &left, &right)?;
+        self.pieces.push(sum);
+        Ok(())
     }
 
     /// One value of what [`Self::added`] gives.
-    pub(super) fn joined(&mut self, mut pieces: Vec<Value<'a>>) -> Result<Value<'a>> {
-        if pieces.len() == 1
-            && let Some(only) = pieces.pop()
+    pub(super) fn joined(&mut self, first: usize) -> Result<Value<'a>> {
+        if self.pieces.len() == first + 1
+            && let Some(only) = self.pieces.pop()
         {
             return Ok(only);
         }
-        let texts = || pieces.iter().filter_map(Value::as_text);
+        let texts = || self.pieces[first..].iter().filter_map(Value::as_text);
         let length = texts().map(Text::len).sum();
         self.check_size(length)?;
         let mut writer = Writer::with_capacity(length);
         texts().for_each(|text| writer.push_text(text));
+        self.pieces.truncate(first);
         Ok(Value::Text(writer.finish()))
     }
 
