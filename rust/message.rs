@@ -143,13 +143,18 @@ impl Conversation {
 /// A message without None-valued keys and with its reasoning under the names that templates read.
 pub(crate) fn normalised_message(message: &Data) -> Cow<'_, Data> {
     let Some(dict) = message.as_dict() else { return Cow::Borrowed(message) };
+    if !dict.iter().any(|(key, value)| *value == Data::Null || is_reasoning(key)) {
+        return Cow::Borrowed(message);
+    }
     let reasoning = REASONING_FIELDS.iter().find_map(|&name| dict.get(name).filter(|value| **value != Data::Null));
-    let empty = dict.values().any(|value| *value == Data::Null);
     match reasoning {
-        None if !empty => Cow::Borrowed(message),
         None => Cow::Owned(Data::from(filled(dict).collect::<Dict>())),
         Some(reasoning) => Cow::Owned(Data::from(with_reasoning(dict, reasoning))),
     }
+}
+
+fn is_reasoning(key: &Key) -> bool {
+    key.as_text().is_some_and(|name| matches!(name, "reasoning_content" | "thinking" | "reasoning"))
 }
 
 fn filled(dict: &Dict) -> impl Iterator<Item = (Key, Data)> {

@@ -95,7 +95,7 @@ impl Dict {
     /// The place of a text key in the order of insertion.
     pub fn position(&self, key: &str) -> Option<usize> {
         match &self.index {
-            None => self.entries.iter().position(|(known, _)| known.as_text() == Some(key)),
+            None => self.entries.iter().position(|(known, _)| known.as_text().is_some_and(|known| same_text(known, key))),
             Some(index) => index.get(&Key::from(key)).copied(),
         }
     }
@@ -153,6 +153,11 @@ impl Dict {
     pub fn values(&self) -> impl ExactSizeIterator<Item = &Data> {
         self.entries.iter().map(|(_, value)| value)
     }
+}
+
+/// Equality of texts that mostly differ in length or in the first byte.
+fn same_text(one: &str, other: &str) -> bool {
+    one.len() == other.len() && one.as_bytes().first() == other.as_bytes().first() && one == other
 }
 
 impl<K: Into<Key>> FromIterator<(K, Data)> for Dict {

@@ -144,8 +144,8 @@ pub(super) fn subscript<'a>(object: &Value<'a>, key: &Value<'a>) -> Result<Optio
     if let Value::Undefined(undefined) = object {
         return Err(undefined.error());
     }
-    if let Value::Slice(_) = key {
-        return slice(object, key).map(Some);
+    if let Value::Slice(bounds) = key {
+        return slice(object, bounds).map(Some);
     }
     match object {
         Value::Dict(map) => map.get(key),
@@ -229,8 +229,7 @@ pub(super) fn slice_indices(bounds: &[Value<'_>; 3], length: usize) -> Result<(i
 }
 
 /// `object[start:stop:step]`.
-pub(super) fn slice<'a>(object: &Value<'a>, key: &Value<'a>) -> Result<Value<'a>> {
-    let Value::Slice(bounds) = key else { return Err(type_error("a slice is needed")) };
+pub(super) fn slice<'a>(object: &Value<'a>, bounds: &[Value<'a>; 3]) -> Result<Value<'a>> {
     Ok(match object {
         Value::Undefined(undefined) => return Err(undefined.error()),
         Value::Text(text) => Value::Text(slice_text(text, bounds)?),

@@ -166,8 +166,8 @@ pub(super) enum Target {
 /// How a variable gets its value when its scope is entered.
 #[derive(Debug, Clone)]
 pub(super) enum Load {
-    /// From the arguments of the rendering, or the globals.
-    Resolve(Box<str>),
+    /// From the arguments of the rendering, or the globals: the place of the name in [`Tree::resolved`].
+    Resolve(u16),
     /// From the variable of the scope around.
     Alias(Slot),
     /// It has none yet.
@@ -319,6 +319,8 @@ pub(super) struct Tree {
     pub(super) blocks: Vec<Block>,
     /// The names that the template takes from the arguments of the rendering.
     pub(super) arguments: Vec<Box<str>>,
+    /// The names that scopes load, in the order of [`Load::Resolve`].
+    pub(super) resolved: Vec<Box<str>>,
     /// Where `self` is kept, if the template reads it.
     pub(super) self_slot: Option<Slot>,
 }

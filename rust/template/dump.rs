@@ -71,7 +71,7 @@ fn write_repr(value: &Value<'_>, out: &mut Writer, owner: Mark, depth: usize) ->
         Value::View(view, map) => write_view(*view, map, out, depth)?,
         Value::Namespace(fields) => {
             let fields: Vec<_> =
-                fields.borrow().iter().map(|(key, value)| (Value::own(&**key), value.clone())).collect();
+                fields.borrow().iter().map(|(key, value)| (Value::Text(key.clone()), value.clone())).collect();
             out.push("<Namespace ", None);
             write_map(&Map::build(fields)?, out, None, depth + 1)?;
             out.push(">", None);
@@ -163,25 +163,35 @@ fn write_text_repr(text: &Text<'_>, out: &mut Writer, owner: Mark) {
         out.push("Markup(", owner);
     }
     out.push(quote.encode_utf8(&mut buffer), owner);
-    write_escaped(text, out, owner, |char, shown| escape(char, quote, shown));
+    let plain = |byte| (b' '..=b'~').contains(&byte) && byte != b'\\' && byte != quote as u8;
+    write_escaped(text, out, owner, plain, |char, shown| escape(char, quote, shown));
     out.push(quote.encode_utf8(&mut buffer), owner);
     if text.is_safe() {
         out.push(")", owner);
     }
 }
 
-/// Appends a text, the characters of which `escape` may replace; it says whether it did.
-fn write_escaped(text: &Text<'_>, out: &mut Writer, owner: Mark, escape: impl Fn(char, &mut String) -> bool) {
+/// Appends a text, the characters of which `escape` may replace; it says whether it did. It is not asked about those
+/// whose first byte is `plain`.
+fn write_escaped(
+    text: &Text<'_>,
+    out: &mut Writer,
+    owner: Mark,
+    plain: impl Fn(u8) -> bool,
+    escape: impl Fn(char, &mut String) -> bool,
+) {
     let str = text.as_str();
-    let (mut start, mut shown) = (0, String::new());
-    for (at, char) in str.char_indices() {
+    let (mut start, mut at, mut shown) = (0, 0, String::new());
+    while let Some(skipped) = str.as_bytes()[at..].iter().position(|byte| !plain(*byte)) {
+        at += skipped;
+        let Some(char) = str[at..].chars().next() else { break };
         shown.clear();
-        if !escape(char, &mut shown) {
-            continue;
+        if escape(char, &mut shown) {
+            push_owned(text, start..at, out, owner);
+            out.push(&shown, owner.or_else(|| text.mark_at(at)));
+            start = at + char.len_utf8();
         }
-        push_owned(text, start..at, out, owner);
-        out.push(&shown, owner.or_else(|| text.mark_at(at)));
-        start = at + char.len_utf8();
+        at += char.len_utf8();
     }
     push_owned(text, start..str.len(), out, owner);
 }
@@ -233,7 +243,7 @@ fn bytes_repr(bytes: &[u8]) -> String {
 pub(super) fn ascii<'a>(value: &Value<'a>) -> Result<Text<'a>> {
     let shown = repr(value)?;
     let mut writer = Writer::default();
-    write_escaped(&shown, &mut writer, None, |char, shown| {
+    write_escaped(&shown, &mut writer, None, |byte| byte.is_ascii(), |char, shown| {
         if char.is_ascii() {
             return false;
         }

@@ -62,7 +62,7 @@ impl<'a> Renderer<'a> {
     }
 
     fn evaluate_binary(&mut self, operator: BinaryOp, pair: &'a (Expr, Expr), expr: &'a Expr) -> Result<Value<'a>> {
-        if operator == BinaryOp::Add {
+        if operator == BinaryOp::Add && matches!(pair.0, Expr::Binary(BinaryOp::Add, _)) {
             let pieces = self.added(expr)?;
             return self.joined(pieces);
         }
@@ -72,24 +72,36 @@ impl<'a> Renderer<'a> {
     }
 
     fn evaluate_item(&mut self, pair: &'a (Expr, Expr)) -> Result<Value<'a>> {
-        let object = self.evaluate(&pair.0)?;
-        if let (Value::Dict(map), Expr::Const(Const::Text(name))) = (&object, &pair.1)
-            && let Some(value) = map.get_text(name)
+        if let (Expr::Name(variable), Expr::Const(Const::Text(name))) = pair
+            && let Some(value) = self.frame.with(variable.slot, |object| entry_of(object, name))
         {
             return Ok(value);
         }
-        let key = self.evaluate(&pair.1)?;
-        match &key {
+        let object = self.evaluate(&pair.0)?;
+        match &pair.1 {
+            Expr::Const(Const::Text(name)) => match entry_of(&object, name) {
+                Some(value) => Ok(value),
+                None => self.item(&object, &Value::literal(name)),
+            },
             // A slice is Python's own, without the rules of the sandbox.
-            Value::Slice(_) => access::slice(&object, &key),
-            key => self.item(&object, key),
+            Expr::Slice(bounds) => {
+                let bounds = self.bounds(bounds)?;
+                access::slice(&object, &bounds)
+            }
+            key => {
+                let key = self.evaluate(key)?;
+                self.item(&object, &key)
+            }
         }
     }
 
-    fn evaluate_slice(&mut self, bounds: &'a [Option<Expr>; 3]) -> Result<Value<'a>> {
+    fn bounds(&mut self, bounds: &'a [Option<Expr>; 3]) -> Result<[Value<'a>; 3]> {
         let [from, to, step] = bounds;
-        let bounds = [self.bound(from.as_ref())?, self.bound(to.as_ref())?, self.bound(step.as_ref())?];
-        Ok(Value::Slice(Rc::new(bounds)))
+        Ok([self.bound(from.as_ref())?, self.bound(to.as_ref())?, self.bound(step.as_ref())?])
+    }
+
+    fn evaluate_slice(&mut self, bounds: &'a [Option<Expr>; 3]) -> Result<Value<'a>> {
+        self.bounds(bounds).map(|bounds| Value::Slice(Rc::new(bounds)))
     }
 
     fn evaluate_filter(&mut self, node: &'a FilterCall) -> Result<Value<'a>> {
@@ -188,6 +200,11 @@ impl<'a> Renderer<'a> {
         let ordered = |spelled, wanted: &[Ordering]| {
             Ok(order(left, right, spelled)?.is_some_and(|found| wanted.contains(&found)))
         };
+        if let (Value::Int(left), Value::Int(right)) = (left, right)
+            && let Some(holds) = holds_of_integers(operator, *left, *right)
+        {
+            return Ok(holds);
+        }
         match operator {
             CompareOp::Eq => equal(left, right),
             CompareOp::Ne => equal(left, right).map(|equal| !equal),
@@ -271,6 +288,14 @@ impl<'a> Renderer<'a> {
     }
 }
 
+/// The entry of a dict under a text; `None` where it has none, or where this is no dict.
+fn entry_of<'a>(object: &Value<'a>, name: &str) -> Option<Value<'a>> {
+    match object {
+        Value::Dict(map) => map.get_text(name),
+        _ => None,
+    }
+}
+
 /// The value of a key that a dict is asked for; `None` for what is no dict.
 fn key_of<'a>(object: &Value<'a>, name: &'a str) -> Option<Value<'a>> {
     let Value::Dict(map) = object else { return None };
@@ -293,6 +318,18 @@ fn spread<'a>(value: &Value<'a>, args: &mut Args<'a>) -> Result<()> {
         args.named.push((key, value));
     }
     Ok(())
+}
+
+fn holds_of_integers(operator: CompareOp, left: i64, right: i64) -> Option<bool> {
+    Some(match operator {
+        CompareOp::Eq => left == right,
+        CompareOp::Ne => left != right,
+        CompareOp::Lt => left < right,
+        CompareOp::Le => left <= right,
+        CompareOp::Gt => left > right,
+        CompareOp::Ge => left >= right,
+        CompareOp::In | CompareOp::NotIn => return None,
+    })
 }
 
 /// An unknown filter or test that is reached.

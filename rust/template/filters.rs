@@ -13,6 +13,8 @@ mod select;
 mod texts;
 mod wrap;
 
+use std::borrow::Cow;
+
 use super::arguments::{Args, flag, integer, required, text};
 use super::dump::{JsonStyle, json, soft, to_text};
 use super::failure::type_error;
@@ -98,7 +100,7 @@ fn tojson<'a>(renderer: &mut Renderer<'a>, value: Value<'a>, args: Args<'a>) -> 
         }
     };
     let (comma, colon) = match separators {
-        None | Some(Value::None) => (if indent.is_some() { "," } else { ", " }.to_owned(), ": ".to_owned()),
+        None | Some(Value::None) => (if indent.is_some() { "," } else { ", " }.into(), ": ".into()),
         Some(pair) => separator_pair(renderer, &pair)?,
     };
     let style = JsonStyle {
@@ -111,13 +113,15 @@ fn tojson<'a>(renderer: &mut Renderer<'a>, value: Value<'a>, args: Args<'a>) -> 
     json(&value, &style).map(Value::Text)
 }
 
-fn separator_pair<'a>(renderer: &mut Renderer<'a>, pair: &Value<'a>) -> Result<(String, String)> {
+type Separator = Cow<'static, str>;
+
+fn separator_pair<'a>(renderer: &mut Renderer<'a>, pair: &Value<'a>) -> Result<(Separator, Separator)> {
     let items = renderer.collect(pair)?;
     let [comma, colon] = items.as_slice() else {
         return Err(super::failure::value_error(format!("two separators are needed, got {}", items.len())));
     };
     match (comma.as_str(), colon.as_str()) {
-        (Some(comma), Some(colon)) => Ok((comma.to_owned(), colon.to_owned())),
+        (Some(comma), Some(colon)) => Ok((comma.to_owned().into(), colon.to_owned().into())),
         _ => Err(type_error("separators are texts")),
     }
 }

@@ -3,15 +3,14 @@
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
-use indexmap::IndexMap;
-
 use super::Clock;
 use super::arguments::{Args, integer, required};
 use super::dump::to_text;
 use super::evaluate::shown;
 use super::failure::{raise, type_error, value_error};
 use super::render::Renderer;
-use super::value::{Entries, Function, List, Map, Range, Value, insert};
+use super::text::Text;
+use super::value::{Entries, Function, List, Map, Namespace, Range, Value, insert};
 use crate::Result;
 
 /// The sandbox refuses longer ranges.
@@ -146,17 +145,23 @@ impl<'a> Renderer<'a> {
     }
 
     fn namespace(&mut self, args: Args<'a>) -> Result<Value<'a>> {
-        let entries = self.dict(args)?;
-        let mut fields = IndexMap::with_capacity(entries.len());
-        for (key, value) in entries.into_values() {
-            let name: Rc<str> = match &key {
-                Value::Text(name) => name.as_str().into(),
-                key => shown(key).into(),
-            };
-            if key.as_text().is_some() {
-                check_field(&name)?;
+        let mut fields = Namespace::default();
+        if args.positional.is_empty() {
+            for (name, value) in args.named {
+                check_field(name.as_str())?;
+                let _old = fields.set(name, value);
             }
-            let _old = fields.insert(name, value);
+        } else {
+            for (key, value) in self.dict(args)?.into_values() {
+                let name = match key {
+                    Value::Text(name) => {
+                        check_field(name.as_str())?;
+                        name
+                    }
+                    key => Text::own(shown(&key)),
+                };
+                let _old = fields.set(name, value);
+            }
         }
         let namespace = Value::Namespace(Rc::new(RefCell::new(fields)));
         self.namespaces.push(namespace.clone());

@@ -86,7 +86,7 @@ impl Template {
         let fields = Fields::default();
         let messages = numbered(&messages, &fields);
         let arguments = arguments(&messages, conversation, options);
-        let renderer = Renderer::new(&self.0.tree, arguments, options.now, options.limits);
+        let renderer = Renderer::new(&self.0.tree, &arguments, options.now, options.limits);
         let (result, in_hand) = renderer.run();
         let rendering = result.map_err(|error| in_message(error, in_hand))?;
         let mut text = finished(rendering, &fields);

@@ -33,8 +33,8 @@ pub(super) enum Flow {
 #[derive(Debug)]
 pub(super) struct Renderer<'a> {
     tree: &'a Tree,
-    /// The arguments of the rendering by name.
-    pub(super) arguments: Vec<(&'a str, Value<'a>)>,
+    /// The values of the names that scopes load.
+    resolved: Vec<Value<'a>>,
     pub(super) clock: Option<Clock>,
     limits: Limits,
     pub(super) out: Writer,
@@ -68,13 +68,13 @@ pub(super) struct Rendering {
 impl<'a> Renderer<'a> {
     pub(super) fn new(
         tree: &'a Tree,
-        arguments: Vec<(&'a str, Value<'a>)>,
+        arguments: &[(&'a str, Value<'a>)],
         clock: Option<Clock>,
         limits: Limits,
     ) -> Self {
         Self {
             tree,
-            arguments,
+            resolved: tree.resolved.iter().map(|name| argument_or_global(arguments, name)).collect(),
             clock,
             limits,
             out: Writer::for_output(),
@@ -151,7 +151,7 @@ impl<'a> Renderer<'a> {
     pub(super) fn enter(&mut self, loads: &'a [(Slot, Load)]) {
         for (slot, load) in loads {
             let value = match load {
-                Load::Resolve(name) => self.resolve(name),
+                Load::Resolve(place) => self.resolve(*place as usize),
                 Load::Alias(outer) => self.frame.get(*outer),
                 Load::Undefined => Value::Missing,
             };
@@ -166,13 +166,15 @@ impl<'a> Renderer<'a> {
         }
     }
 
-    /// The argument or global of a name.
-    fn resolve(&self, name: &'a str) -> Value<'a> {
-        let mut known = self.exported.iter().rev().chain(self.arguments.iter().rev());
-        match known.find(|(known, _)| *known == name) {
-            Some((_, value)) => value.clone(),
-            None => globals::find(name).map_or(Value::Missing, Value::Function),
+    /// The value of a name that a scope loads; in blocks, what the top level assigned goes first.
+    fn resolve(&self, place: usize) -> Value<'a> {
+        if !self.exported.is_empty()
+            && let Some(name) = self.tree.resolved.get(place)
+            && let Some((_, value)) = self.exported.iter().rev().find(|(known, _)| **known == **name)
+        {
+            return value.clone();
         }
+        self.resolved.get(place).cloned().unwrap_or(Value::Missing)
     }
 
     /// The value of a variable; one without a value is undefined.
@@ -376,6 +378,14 @@ impl<'a> Renderer<'a> {
         let result = self.nested(|renderer| renderer.in_buffer(work));
         self.frame = outer;
         result.map(|(text, ())| text)
+    }
+}
+
+/// The argument of a name, the last of several, or the global.
+fn argument_or_global<'a>(arguments: &[(&'a str, Value<'a>)], name: &str) -> Value<'a> {
+    match arguments.iter().rev().find(|(known, _)| *known == name) {
+        Some((_, value)) => value.clone(),
+        None => globals::find(name).map_or(Value::Missing, Value::Function),
     }
 }
 

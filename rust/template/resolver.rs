@@ -29,6 +29,7 @@ pub(super) fn resolve(tree: &mut Tree) -> Resolved {
     }
     tree.slots = resolver.symbols.slots(0);
     tree.arguments = resolver.symbols.arguments();
+    tree.resolved = resolver.symbols.resolved();
     Ok(())
 }
 

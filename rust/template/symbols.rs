@@ -52,6 +52,8 @@ struct Function {
 pub(super) struct Symbols {
     names: HashMap<Box<str>, u32>,
     spelled: Vec<Box<str>>,
+    /// The names that scopes load from the arguments or the globals.
+    resolved: Vec<u32>,
     levels: Vec<Level>,
     functions: Vec<Function>,
     spaces: u16,
@@ -61,7 +63,14 @@ impl Symbols {
     /// The scope of the whole template.
     pub(super) fn new() -> Self {
         let functions = vec![Function { parent: None, slots: HashMap::new() }];
-        Self { names: HashMap::new(), spelled: Vec::new(), levels: vec![Level::default()], functions, spaces: 0 }
+        Self {
+            names: HashMap::new(),
+            spelled: Vec::new(),
+            resolved: Vec::new(),
+            levels: vec![Level::default()],
+            functions,
+            spaces: 0,
+        }
     }
 
     fn id(&mut self, name: &str) -> u32 {
@@ -205,17 +214,32 @@ impl Symbols {
     }
 
     /// What happens when the scope is entered.
-    pub(super) fn loads(&self, level: LevelId) -> Box<[(Slot, Load)]> {
-        let load = |(id, place, start): &(u32, Place, Start)| {
+    pub(super) fn loads(&mut self, level: LevelId) -> Box<[(Slot, Load)]> {
+        let mut loads = Vec::new();
+        for index in 0..self.levels[level].names.len() {
+            let (id, place, start) = self.levels[level].names[index];
             let load = match start {
-                Start::Parameter => return None,
-                Start::Resolve => Load::Resolve(self.spelled[*id as usize].clone()),
-                Start::Alias(outer) => Load::Alias(self.slot(level, *outer)),
+                Start::Parameter => continue,
+                Start::Resolve => Load::Resolve(self.resolved_place(id)),
+                Start::Alias(outer) => Load::Alias(self.slot(level, outer)),
                 Start::Undefined => Load::Undefined,
             };
-            Some((self.slot(level, *place), load))
-        };
-        self.levels[level].names.iter().filter_map(load).collect()
+            loads.push((self.slot(level, place), load));
+        }
+        loads.into()
+    }
+
+    fn resolved_place(&mut self, id: u32) -> u16 {
+        let known = self.resolved.iter().position(|known| *known == id);
+        known.unwrap_or_else(|| {
+            self.resolved.push(id);
+            self.resolved.len() - 1
+        }) as u16
+    }
+
+    /// The names that [`Load::Resolve`] counts.
+    pub(super) fn resolved(&self) -> Vec<Box<str>> {
+        self.resolved.iter().map(|id| self.spelled[*id as usize].clone()).collect()
     }
 
     /// The names that some scope takes from the arguments of the rendering.

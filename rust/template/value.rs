@@ -9,7 +9,6 @@ mod undefined;
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
-use indexmap::IndexMap;
 use num_bigint::BigInt;
 
 use super::ast;
@@ -43,7 +42,7 @@ pub(super) enum Value<'a> {
     Range(Range),
     /// What `dict.keys()`, `.values()` and `.items()` give.
     View(View, Map<'a>),
-    Namespace(Rc<RefCell<IndexMap<Rc<str>, Self>>>),
+    Namespace(Rc<RefCell<Namespace<'a>>>),
     Generator(Rc<RefCell<Generator<'a>>>),
     Macro(Rc<MacroValue<'a>>),
     Method(Rc<(Self, Method)>),
@@ -57,6 +56,31 @@ pub(super) enum Value<'a> {
     /// `self`, and a block of it by its index.
     Template,
     Block(usize),
+}
+
+/// The fields of a namespace. It has a few, and is asked for them by name all the time: a scan is quicker than a hash.
+#[derive(Debug, Default)]
+pub(super) struct Namespace<'a>(Vec<(Text<'a>, Value<'a>)>);
+
+impl<'a> Namespace<'a> {
+    pub(super) fn get(&self, name: &str) -> Option<&Value<'a>> {
+        self.0.iter().find(|(known, _)| known.as_str() == name).map(|(_, value)| value)
+    }
+
+    /// Sets a field, and returns the value it had.
+    pub(super) fn set(&mut self, name: Text<'a>, value: Value<'a>) -> Option<Value<'a>> {
+        match self.0.iter_mut().find(|(known, _)| known.as_str() == name.as_str()) {
+            Some((_, place)) => Some(std::mem::replace(place, value)),
+            None => {
+                self.0.push((name, value));
+                None
+            }
+        }
+    }
+
+    pub(super) fn iter(&self) -> impl Iterator<Item = &(Text<'a>, Value<'a>)> {
+        self.0.iter()
+    }
 }
 
 /// The functions of the environment.

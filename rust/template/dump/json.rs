@@ -1,5 +1,6 @@
 //! `json.dumps` with authors.
 
+use std::borrow::Cow;
 use std::fmt::Write;
 
 use super::super::compare;
@@ -15,8 +16,8 @@ pub(in super::super) struct JsonStyle {
     pub(in super::super) ensure_ascii: bool,
     /// What one level is indented by.
     pub(in super::super) indent: Option<String>,
-    pub(in super::super) comma: String,
-    pub(in super::super) colon: String,
+    pub(in super::super) comma: Cow<'static, str>,
+    pub(in super::super) colon: Cow<'static, str>,
     pub(in super::super) sort_keys: bool,
 }
 
@@ -39,19 +40,19 @@ impl JsonStyle {
                 self.write_items(&List::new(vec![group.0.clone(), group.1.clone()]), out, owner, depth)?;
             }
             Value::Dict(map) => self.write_map(map, out, owner, depth)?,
-            value => match literal(value)? {
-                Some(shown) => out.push(&shown, owner),
-                None => {
+            value => {
+                if !write_literal(value, out, owner)? {
                     return Err(type_error(format!("Object of type {} is not JSON serializable", value.type_name())));
                 }
-            },
+            }
         }
         Ok(())
     }
 
     fn write_text(&self, text: &Text<'_>, out: &mut Writer, owner: Mark) {
         out.push("\"", owner);
-        write_escaped(text, out, owner, |char, shown| escape(char, self.ensure_ascii, shown));
+        let plain = |byte| byte >= b' ' && byte != b'"' && byte != b'\\' && !(self.ensure_ascii && byte > b'~');
+        write_escaped(text, out, owner, plain, |char, shown| escape(char, self.ensure_ascii, shown));
         out.push("\"", owner);
     }
 
@@ -90,30 +91,29 @@ impl JsonStyle {
             return Ok(());
         }
         out.push("{", owner);
-        for (index, (key, value)) in self.sorted(map)?.enumerate() {
+        let mut write_entry = |index, key: &Value<'_>, value: &Value<'_>| {
             if index > 0 {
                 out.push(&self.comma, owner);
             }
             self.line(out, owner, depth + 1);
-            self.write_key(&key, out, owner)?;
+            self.write_key(key, out, owner)?;
             out.push(&self.colon, owner);
-            self.write(&value, out, owner, depth + 1)?;
+            self.write(value, out, owner, depth + 1)
+        };
+        if self.sort_keys {
+            for (index, pair) in sorted(map)?.into_iter().enumerate() {
+                let Value::Tuple(pair) = pair else { continue };
+                let (Some(key), Some(value)) = (pair.get(0), pair.get(1)) else { continue };
+                write_entry(index, &key, &value)?;
+            }
+        } else {
+            for (index, (key, value)) in map.entries().enumerate() {
+                write_entry(index, &key, &value)?;
+            }
         }
         self.line(out, owner, depth);
         out.push("}", owner);
         Ok(())
-    }
-
-    fn sorted<'v, 'a: 'v>(&self, map: &'v Map<'a>) -> Result<Box<dyn Iterator<Item = (Value<'a>, Value<'a>)> + 'v>> {
-        if !self.sort_keys {
-            return Ok(Box::new(map.entries()));
-        }
-        let entries = map.entries().map(|(key, value)| (key.clone(), Value::tuple(vec![key, value]))).collect();
-        let sorted = compare::sort(entries, false)?.into_iter();
-        Ok(Box::new(sorted.filter_map(|pair| match pair {
-            Value::Tuple(pair) => Some((pair.get(0)?, pair.get(1)?)),
-            _ => None,
-        })))
     }
 
     fn write_key(&self, key: &Value<'_>, out: &mut Writer, owner: Mark) -> Result<()> {
@@ -121,27 +121,37 @@ impl JsonStyle {
             self.write_text(text, out, owner);
             return Ok(());
         }
-        let Some(shown) = literal(key)? else {
+        out.push("\"", owner);
+        if !write_literal(key, out, owner)? {
             let message = format!("keys must be str, int, float, bool or None, not {}", key.type_name());
             return Err(type_error(message));
-        };
-        out.push("\"", owner);
-        out.push(&shown, owner);
+        }
         out.push("\"", owner);
         Ok(())
     }
 }
 
-/// A number, boolean or None in JSON.
-fn literal(value: &Value<'_>) -> Result<Option<String>> {
-    Ok(Some(match value {
-        Value::None => "null".into(),
-        Value::Bool(flag) => flag.to_string(),
-        Value::Float(number) if number.is_nan() => "NaN".into(),
-        Value::Float(number) if number.is_infinite() => if *number > 0.0 { "Infinity" } else { "-Infinity" }.into(),
-        Value::Int(_) | Value::Big(_) | Value::Float(_) => scalar(value)?,
-        _ => return Ok(None),
-    }))
+/// The entries of a dict as pairs, in the order of their keys.
+fn sorted<'a>(map: &Map<'a>) -> Result<Vec<Value<'a>>> {
+    compare::sort(map.entries().map(|(key, value)| (key.clone(), Value::tuple(vec![key, value]))).collect(), false)
+}
+
+/// Writes a number, boolean or None; returns whether the value is one.
+fn write_literal(value: &Value<'_>, out: &mut Writer, owner: Mark) -> Result<bool> {
+    match value {
+        Value::None => out.push("null", owner),
+        Value::Bool(flag) => out.push(if *flag { "true" } else { "false" }, owner),
+        Value::Float(number) if number.is_nan() => out.push("NaN", owner),
+        Value::Float(number) if number.is_infinite() => {
+            out.push(if *number > 0.0 { "Infinity" } else { "-Infinity" }, owner);
+        }
+        Value::Int(number) => out.write_with(owner, |text| {
+            let _ = write!(text, "{number}");
+        }),
+        Value::Big(_) | Value::Float(_) => out.push(&scalar(value)?, owner),
+        _ => return Ok(false),
+    }
+    Ok(true)
 }
 
 fn escape(char: char, ensure_ascii: bool, shown: &mut String) -> bool {

@@ -21,6 +21,16 @@ impl<'a> Renderer<'a> {
         left: &Value<'a>,
         right: &Value<'a>,
     ) -> Result<Value<'a>> {
+        if let (Value::Int(a), Value::Int(b)) = (left, right) {
+            let exact = match operator {
+                BinaryOp::Add => a.checked_add(*b),
+                BinaryOp::Sub => a.checked_sub(*b),
+                _ => None,
+            };
+            if let Some(result) = exact {
+                return Ok(Value::Int(result));
+            }
+        }
         if let (Some(a), Some(b)) = (Number::of(left), Number::of(right)) {
             return number::binary(operator, &a, &b);
         }

@@ -4,6 +4,7 @@ use super::super::ast::{Expr, Target};
 use super::super::failure::{raise, type_error, value_error};
 use super::super::globals;
 use super::super::render::Renderer;
+use super::super::text::Text;
 use super::super::value::Value;
 use crate::{Error, Result};
 
@@ -15,7 +16,7 @@ impl<'a> Renderer<'a> {
             Target::Field(variable, name) => {
                 let Value::Namespace(fields) = self.frame.get(variable.slot) else { return Err(no_namespace()) };
                 globals::check_field(name)?;
-                let _old = fields.borrow_mut().insert((**name).into(), value);
+                let _old = fields.borrow_mut().set(Text::borrowed(name, None), value);
             }
             Target::Tuple(targets) => {
                 let values = self.unpack(&value, targets.len())?;
@@ -51,10 +52,10 @@ impl<'a> Renderer<'a> {
     pub(super) fn check_namespaces(&self, target: &Target) -> Result<()> {
         match target {
             Target::Name(_) => Ok(()),
-            Target::Field(variable, _) => match self.frame.get(variable.slot) {
-                Value::Namespace(_) => Ok(()),
-                _ => Err(no_namespace()),
-            },
+            Target::Field(variable, _) => {
+                let namespace = self.frame.with(variable.slot, |value| matches!(value, Value::Namespace(_)));
+                if namespace { Ok(()) } else { Err(no_namespace()) }
+            }
             Target::Tuple(targets) => targets.iter().try_for_each(|target| self.check_namespaces(target)),
         }
     }

@@ -145,7 +145,8 @@ impl<'a> Map<'a> {
             Self::Data(dict, owner) => dict.get(key).map(|value| Value::from_data(value, *owner)),
             Self::Message(message) => {
                 let position = message.dict.position(key)?;
-                Some(message.entry(&message.dict.entries()[position]).1)
+                let (key, value) = &message.dict.entries()[position];
+                Some(Value::from_data(value, message.author(key)))
             }
             Self::Built(entries) => entries.get(&TextKey(key)).map(|(_, value)| value.clone()),
         }

@@ -1,0 +1,97 @@
+//! The truth of expressions, without the values that nobody keeps: conditions are most of what templates compute.
+
+use super::super::ast::{CompareOp, Comparison, Const, Expr, TestCall};
+use super::super::compare::equal;
+use super::super::render::Renderer;
+use super::super::tests::Test;
+use super::super::value::{Undefined, Value};
+use super::unknown;
+use crate::Result;
+
+impl<'a> Renderer<'a> {
+    /// Whether the value of an expression is true.
+    pub(in super::super) fn truth(&mut self, expr: &'a Expr) -> Result<bool> {
+        match expr {
+            Expr::Not(inner) => self.truth(inner).map(|holds| !holds),
+            Expr::And(pair) => Ok(self.truth(&pair.0)? && self.truth(&pair.1)?),
+            Expr::Or(pair) => Ok(self.truth(&pair.0)? || self.truth(&pair.1)?),
+            Expr::Compare(node) => self.compare(node),
+            Expr::Test(node) => self.test(node),
+            Expr::Name(variable) => Ok(self.frame.with(variable.slot, Value::is_true)),
+            expr => self.evaluate(expr).map(|value| value.is_true()),
+        }
+    }
+
+    /// Whether a chain of comparisons holds; it stops at the first that does not.
+    pub(super) fn compare(&mut self, node: &'a Comparison) -> Result<bool> {
+        if let [(operator, operand)] = &*node.rest {
+            return self.compare_two(*operator, &node.first, operand);
+        }
+        let mut left = self.evaluate(&node.first)?;
+        for (operator, operand) in &node.rest {
+            let right = self.evaluate(operand)?;
+            if !self.holds(*operator, &left, &right)? {
+                return Ok(false);
+            }
+            left = right;
+        }
+        Ok(true)
+    }
+
+    fn compare_two(&mut self, operator: CompareOp, first: &'a Expr, second: &'a Expr) -> Result<bool> {
+        match (operator, second) {
+            (CompareOp::Eq, Expr::Const(Const::Text(text))) => self.is_text(first, text),
+            (CompareOp::Ne, Expr::Const(Const::Text(text))) => self.is_text(first, text).map(|same| !same),
+            (CompareOp::In, Expr::List(items) | Expr::Tuple(items)) if constant(items) => self.is_one_of(first, items),
+            (CompareOp::NotIn, Expr::List(items) | Expr::Tuple(items)) if constant(items) => {
+                self.is_one_of(first, items).map(|found| !found)
+            }
+            _ => {
+                let left = self.evaluate(first)?;
+                let right = self.evaluate(second)?;
+                self.holds(operator, &left, &right)
+            }
+        }
+    }
+
+    /// Whether an expression is this text; nothing but a text is equal to one.
+    fn is_text(&mut self, expr: &'a Expr, text: &str) -> Result<bool> {
+        match expr {
+            Expr::Name(variable) => Ok(self.frame.with(variable.slot, |value| value.as_str() == Some(text))),
+            expr => Ok(self.evaluate(expr)?.as_str() == Some(text)),
+        }
+    }
+
+    fn is_one_of(&mut self, expr: &'a Expr, constants: &'a [Expr]) -> Result<bool> {
+        let value = self.evaluate(expr)?;
+        for constant in constants {
+            let constant = self.evaluate(constant)?;
+            if constant.is_same(&value) || equal(&constant, &value)? {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    pub(super) fn test(&mut self, node: &'a TestCall) -> Result<bool> {
+        if let (Some(Test::Plain(holds)), true) = (node.test, node.arguments.is_empty()) {
+            return match &node.input {
+                Expr::Name(variable) => Ok(self.frame.with(variable.slot, |value| match value {
+                    Value::Missing => holds(&Value::Undefined(Undefined::Name(""))),
+                    value => holds(value),
+                })),
+                input => Ok(holds(&self.evaluate(input)?)),
+            };
+        }
+        let input = self.evaluate(&node.input)?;
+        let args = self.evaluate_arguments(&node.arguments)?;
+        match node.test {
+            Some(test) => test.passes(self, &input, args),
+            None => Err(unknown("test", &node.name).at_line(node.line)),
+        }
+    }
+}
+
+fn constant(items: &[Expr]) -> bool {
+    items.iter().all(|item| matches!(item, Expr::Const(_)))
+}
