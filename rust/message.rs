@@ -143,14 +143,18 @@ impl Conversation {
 /// A message without None-valued keys and with its reasoning under the names that templates read.
 pub(crate) fn normalised_message(message: &Data) -> Cow<'_, Data> {
     let Some(dict) = message.as_dict() else { return Cow::Borrowed(message) };
-    if !dict.iter().any(|(key, value)| *value == Data::Null || is_reasoning(key)) {
-        return Cow::Borrowed(message);
-    }
     let reasoning = REASONING_FIELDS.iter().find_map(|&name| dict.get(name).filter(|value| **value != Data::Null));
     match reasoning {
+        None if is_normalised(message) => Cow::Borrowed(message),
         None => Cow::Owned(Data::from(filled(dict).collect::<Dict>())),
         Some(reasoning) => Cow::Owned(Data::from(with_reasoning(dict, reasoning))),
     }
+}
+
+/// Whether normalising certainly changes nothing.
+pub(crate) fn is_normalised(message: &Data) -> bool {
+    let changes = |(key, value): &(Key, Data)| matches!(value, Data::Null) || is_reasoning(key);
+    message.as_dict().is_none_or(|dict| !dict.iter().any(changes))
 }
 
 fn is_reasoning(key: &Key) -> bool {

@@ -67,6 +67,13 @@ impl Dict {
         Self { entries: Vec::with_capacity(capacity), index: None }
     }
 
+    /// A dict of entries, no two of which have the same key.
+    pub fn from_unique(entries: Vec<(Key, Data)>) -> Self {
+        let mut dict = Self { entries, index: None };
+        dict.index_if_large();
+        dict
+    }
+
     /// The number of entries.
     pub fn len(&self) -> usize {
         self.entries.len()
@@ -95,7 +102,9 @@ impl Dict {
     /// The place of a text key in the order of insertion.
     pub fn position(&self, key: &str) -> Option<usize> {
         match &self.index {
-            None => self.entries.iter().position(|(known, _)| known.as_text().is_some_and(|known| same_text(known, key))),
+            None => {
+                self.entries.iter().position(|(known, _)| known.as_text().is_some_and(|known| same_text(known, key)))
+            }
             Some(index) => index.get(&Key::from(key)).copied(),
         }
     }
@@ -129,8 +138,13 @@ impl Dict {
             index.insert(key.clone(), self.entries.len());
         }
         self.entries.push((key, value));
+        self.index_if_large();
+    }
+
+    fn index_if_large(&mut self) {
         if self.index.is_none() && self.entries.len() > SCANNED {
-            self.index = Some(self.entries.iter().enumerate().map(|(at, (key, _))| (key.clone(), at)).collect());
+            let places = self.entries.iter().enumerate().map(|(at, (key, _))| (key.clone(), at));
+            self.index = Some(places.collect());
         }
     }
 

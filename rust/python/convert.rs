@@ -21,7 +21,7 @@ const DEPTH: usize = 200;
 
 /// Plain data of a Python object.
 pub(super) fn data(object: &Bound<'_, PyAny>) -> PyResult<Data> {
-    Converter::default().data(object, 0).map_err(|error| explained(object.py(), "", error))
+    Converter::new(object.py()).data(object, 0).map_err(|error| explained(object.py(), "", error))
 }
 
 /// Messages as plain data.
@@ -31,7 +31,7 @@ pub(super) fn messages(object: &Bound<'_, PyAny>) -> PyResult<Vec<Data>> {
         let Some(items) = parsed.as_items() else { return Err(no_messages(object.py(), parsed.type_name())) };
         return Ok(items.to_vec());
     }
-    let mut converter = Converter::default();
+    let mut converter = Converter::new(object.py());
     if let Ok(list) = object.cast_exact::<PyList>() {
         return list.iter().enumerate().map(|(index, message)| converter.message(index, &message)).collect();
     }
@@ -61,7 +61,7 @@ fn tool_schemas(tools: &Bound<'_, PyAny>) -> PyResult<Data> {
     if json_text(tools)?.is_some() {
         return json_or_data("tools", tools);
     }
-    let mut converter = Converter::default();
+    let mut converter = Converter::new(py);
     let schemas = tools.try_iter()?.enumerate().map(|(index, tool)| {
         let tool = tool?;
         let place = format!("tool {index}: ");
@@ -76,12 +76,11 @@ fn tool_schemas(tools: &Bound<'_, PyAny>) -> PyResult<Data> {
 }
 
 fn json_or_data(name: &str, object: &Bound<'_, PyAny>) -> PyResult<Data> {
-    match json_text(object)? {
-        Some(text) => from_json(object.py(), &text),
-        None => {
-            Converter::default().data(object, 0).map_err(|error| explained(object.py(), &format!("{name}: "), error))
-        }
+    if let Some(text) = json_text(object)? {
+        return from_json(object.py(), &text);
     }
+    let converted = Converter::new(object.py()).data(object, 0);
+    converted.map_err(|error| explained(object.py(), &format!("{name}: "), error))
 }
 
 /// JSON given as text or bytes.
@@ -131,9 +130,37 @@ fn explained(py: Python<'_>, place: &str, error: PyErr) -> PyErr {
     to_python(py, &Error::new(ErrorKind::Render, format!("{place}{message}")).with_class(class))
 }
 
+/// The texts that nearly every message holds, which Python keeps one object of each.
+const COMMON: [&str; 16] = [
+    "role",
+    "content",
+    "user",
+    "assistant",
+    "tool",
+    "system",
+    "tool_calls",
+    "type",
+    "function",
+    "name",
+    "arguments",
+    "id",
+    "tool_call_id",
+    "text",
+    "description",
+    "parameters",
+];
+
+/// The same as objects and as texts: an object is known by its address.
+type Common = [(Py<PyString>, Arc<str>); COMMON.len()];
+
+fn common_texts(py: Python<'_>) -> &'static Common {
+    static TEXTS: PyOnceLock<Common> = PyOnceLock::new();
+    TEXTS.get_or_init(py, || COMMON.map(|text| (PyString::intern(py, text).unbind(), Arc::from(text))))
+}
+
 /// One conversion, which makes the text of each key once.
-#[derive(Default)]
 struct Converter<'py> {
+    common: &'static Common,
     /// Keys of dicts are mostly a few interned strings; each is held here, so its address stays its own.
     keys: Vec<(Bound<'py, PyString>, Arc<str>)>,
 }
@@ -142,6 +169,15 @@ struct Converter<'py> {
 const KEYS: usize = 24;
 
 impl<'py> Converter<'py> {
+    fn new(py: Python<'py>) -> Self {
+        Self { common: common_texts(py), keys: Vec::new() }
+    }
+
+    /// The text of one of the common objects.
+    fn common(&self, text: &Bound<'py, PyString>) -> Option<&'static Arc<str>> {
+        self.common.iter().find(|(known, _)| known.is(text)).map(|(_, text)| text)
+    }
+
     fn message(&mut self, index: usize, message: &Bound<'py, PyAny>) -> PyResult<Data> {
         let place = |error| explained(message.py(), &format!("message {index}: "), error);
         let data = self.data(message, 0).map_err(place)?;
@@ -176,17 +212,24 @@ impl<'py> Converter<'py> {
     }
 
     fn dict(&mut self, dict: &Bound<'py, PyDict>, depth: usize) -> PyResult<Data> {
-        let mut entries = Dict::with_capacity(dict.len());
+        let mut entries = Vec::with_capacity(dict.len());
         for (key, value) in dict {
             let key = self.key(&key)?;
-            let value = self.data(&value, depth + 1)?;
-            entries.insert(key, value);
+            let known = value.cast_exact::<PyString>().ok().and_then(|text| self.common(text));
+            let value = match known {
+                Some(text) => Data::Text(text.clone()),
+                None => self.data(&value, depth + 1)?,
+            };
+            entries.push((key, value));
         }
-        Ok(Data::from(entries))
+        Ok(Data::from(Dict::from_unique(entries)))
     }
 
     fn key(&mut self, key: &Bound<'py, PyAny>) -> PyResult<Key> {
         if let Ok(text) = key.cast_exact::<PyString>() {
+            if let Some(known) = self.common(text) {
+                return Ok(Key::Text(known.clone()));
+            }
             if let Some((_, known)) = self.keys.iter().find(|(known, _)| known.is(text)) {
                 return Ok(Key::Text(known.clone()));
             }

@@ -10,7 +10,7 @@ use super::chat::{Options, named_data, warn_unread};
 use super::convert;
 use super::gil::detached;
 use super::span::PySpan;
-use crate::message::{Conversation, Data};
+use crate::message::Data;
 use crate::render::CodePoints;
 use crate::template::{RenderOptions, RenderedText, Template};
 
@@ -43,7 +43,7 @@ impl PyChatTemplate {
         warn_unread(py, &self.template, &conversation)?;
         let settings = self.settings(&options);
         let text = detached(py, || self.template.render(&conversation, &settings))?;
-        Ok(PyRenderedText { text, roles: roles(&conversation) })
+        Ok(PyRenderedText { text, messages: conversation.messages })
     }
 
     #[pyo3(signature = (conversations, **options), text_signature = "(self, conversations, *, tools=None, documents=None, add_generation_prompt=False, continue_final_message=False, now=None, template_kwargs=None, **kwargs)")]
@@ -64,8 +64,8 @@ impl PyChatTemplate {
             let render = |conversation| self.template.render(conversation, &settings);
             converted.par_iter().map(render).collect::<crate::Result<Vec<_>>>()
         })?;
-        let roles = converted.iter().map(roles);
-        Ok(rendered.into_iter().zip(roles).map(|(text, roles)| PyRenderedText { text, roles }).collect())
+        let pairs = rendered.into_iter().zip(converted);
+        Ok(pairs.map(|(text, conversation)| PyRenderedText { text, messages: conversation.messages }).collect())
     }
 
     #[getter]
@@ -104,19 +104,12 @@ impl PyChatTemplate {
     }
 }
 
-fn roles(conversation: &Conversation) -> Vec<Option<Arc<str>>> {
-    let role = |message: &Data| match message.get("role") {
-        Some(Data::Text(role)) => Some(role.clone()),
-        _ => None,
-    };
-    conversation.messages.iter().map(role).collect()
-}
-
 /// What a chat template writes.
 #[pyclass(frozen, name = "RenderedText", module = "tokentape")]
 pub(super) struct PyRenderedText {
     text: RenderedText,
-    roles: Vec<Option<Arc<str>>>,
+    /// The messages, whose roles the spans name.
+    messages: Vec<Data>,
 }
 
 #[pymethods]
@@ -129,7 +122,7 @@ impl PyRenderedText {
     #[getter]
     fn spans(&self) -> Vec<PySpan> {
         let places = CodePoints::new(&self.text.text);
-        let role = |message: u32| self.roles.get(message as usize)?.as_deref().map(str::to_owned);
+        let role = |message: u32| self.messages.get(message as usize)?.get("role")?.as_text().map(str::to_owned);
         self.text.spans.iter().map(|span| PySpan::new(span, &places, &self.text.fields, role)).collect()
     }
 

@@ -22,7 +22,7 @@ pub(super) struct Continued {
 
 /// Appends the tag to the final message.
 pub(super) fn prepare(
-    messages: &mut [Cow<'_, Data>],
+    messages: &mut Cow<'_, [Data]>,
     continued: &ContinueFinalMessage,
     source: &str,
 ) -> Result<Option<Continued>> {
@@ -31,7 +31,7 @@ pub(super) fn prepare(
         ContinueFinalMessage::Content => "content",
         ContinueFinalMessage::Field(field) => field,
     };
-    let Some(last) = messages.last_mut() else {
+    let Some(last) = messages.to_mut().last_mut() else {
         return Err(value_error("continue_final_message is set, and there are no messages"));
     };
     let mut dict = last.as_dict().cloned().unwrap_or_default();
@@ -56,7 +56,7 @@ pub(super) fn prepare(
             value.as_text().map(Arc::from).unwrap_or_default()
         }
     };
-    *last = Cow::Owned(Data::from(dict));
+    *last = Data::from(dict);
     Ok(Some(Continued { final_text }))
 }
 

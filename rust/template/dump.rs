@@ -243,16 +243,22 @@ fn bytes_repr(bytes: &[u8]) -> String {
 pub(super) fn ascii<'a>(value: &Value<'a>) -> Result<Text<'a>> {
     let shown = repr(value)?;
     let mut writer = Writer::default();
-    write_escaped(&shown, &mut writer, None, |byte| byte.is_ascii(), |char, shown| {
-        if char.is_ascii() {
-            return false;
-        }
-        let _ = match char as u32 {
-            code @ 0..0x100 => write!(shown, "\\x{code:02x}"),
-            code @ 0x100..0x1_0000 => write!(shown, "\\u{code:04x}"),
-            code => write!(shown, "\\U{code:08x}"),
-        };
-        true
-    });
+    write_escaped(
+        &shown,
+        &mut writer,
+        None,
+        |byte| byte.is_ascii(),
+        |char, shown| {
+            if char.is_ascii() {
+                return false;
+            }
+            let _ = match char as u32 {
+                code @ 0..0x100 => write!(shown, "\\x{code:02x}"),
+                code @ 0x100..0x1_0000 => write!(shown, "\\u{code:04x}"),
+                code => write!(shown, "\\U{code:08x}"),
+            };
+            true
+        },
+    );
     Ok(writer.finish())
 }

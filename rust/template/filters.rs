@@ -81,9 +81,7 @@ fn attr<'a>(renderer: &mut Renderer<'a>, value: Value<'a>, args: Args<'a>) -> Re
         return Ok(found);
     }
     let found = super::access::real_attribute(&value, name.as_str())?;
-    Ok(found.unwrap_or_else(|| {
-        Value::Undefined(Undefined::attribute(value.type_name(), name.as_str()))
-    }))
+    Ok(found.unwrap_or_else(|| Value::Undefined(Undefined::attribute(value.type_name(), name.as_str()))))
 }
 
 /// `json.dumps`, with its parameters in transformers' order.

@@ -51,8 +51,7 @@ pub(super) fn call<'a>(renderer: &mut Renderer<'a>, function: Function, args: Ar
         }
         Function::Joiner => {
             let [separator] = args.bind("joiner", ["sep"], 0)?;
-            let separator =
-                separator.map_or_else(|| Ok(super::text::Text::borrowed(", ", None)), |value| to_text(&value))?;
+            let separator = separator.map_or_else(|| Ok(Text::borrowed(", ", None)), |value| to_text(&value))?;
             Ok(Value::Joiner(Rc::new((separator, Cell::new(false)))))
         }
         Function::RaiseException => {

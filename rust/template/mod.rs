@@ -85,11 +85,11 @@ impl Template {
         let continued = continuation::prepare(&mut messages, &options.continue_final_message, self.source())?;
         let fields = Fields::default();
         let messages = numbered(&messages, &fields);
-        let arguments = arguments(&messages, conversation, options);
-        let renderer = Renderer::new(&self.0.tree, &arguments, options.now, options.limits);
+        let find = |name: &str| argument(name, &messages, conversation, options);
+        let renderer = Renderer::new(&self.0.tree, find, options.now, options.limits);
         let (result, in_hand) = renderer.run();
         let rendering = result.map_err(|error| in_message(error, in_hand))?;
-        let mut text = finished(rendering, &fields);
+        let mut text = finished(rendering, fields.names());
         if let Some(continued) = continued {
             continued.cut(&mut text)?;
         }
@@ -110,41 +110,48 @@ fn check_documents(conversation: &Conversation) -> Result<()> {
     Err(failure::type_error("documents are a list of dicts with 'title' and 'text' keys"))
 }
 
-fn normalised_messages(conversation: &Conversation) -> Result<Vec<Cow<'_, Data>>> {
-    let mut normalised = Vec::with_capacity(conversation.messages.len());
-    for (index, message) in conversation.messages.iter().enumerate() {
-        let Data::Dict(_) = message else {
-            let type_name = message.type_name();
-            return Err(failure::type_error(format!("message {index} is a {type_name}; messages are dicts")));
-        };
-        normalised.push(crate::message::normalised_message(message));
+/// The messages as transformers makes them; they are the caller's own where that changes nothing.
+fn normalised_messages(conversation: &Conversation) -> Result<Cow<'_, [Data]>> {
+    let messages = &conversation.messages;
+    if let Some((index, message)) = messages.iter().enumerate().find(|(_, message)| message.as_dict().is_none()) {
+        let type_name = message.type_name();
+        return Err(failure::type_error(format!("message {index} is a {type_name}; messages are dicts")));
     }
-    Ok(normalised)
+    if messages.iter().all(crate::message::is_normalised) {
+        return Ok(Cow::Borrowed(messages));
+    }
+    Ok(messages.iter().map(|message| crate::message::normalised_message(message).into_owned()).collect())
 }
 
 /// The messages as templates see them: each knows its index.
-fn numbered<'a>(messages: &'a [Cow<'a, Data>], fields: &'a Fields) -> Vec<Message<'a>> {
-    let dicts = messages.iter().filter_map(|message| message.as_dict());
-    dicts.enumerate().map(|(index, dict)| Message { dict, index: index as u32, fields }).collect()
+fn numbered<'a>(messages: &'a [Data], fields: &'a Fields) -> Vec<Message<'a>> {
+    let mut numbered = Vec::with_capacity(messages.len());
+    for (index, message) in messages.iter().enumerate() {
+        if let Data::Dict(dict) = message {
+            numbered.push(Message { dict, index: index as u32, fields });
+        }
+    }
+    numbered
 }
 
-/// The variables of a rendering; a later one goes before an earlier one of the same name.
-fn arguments<'a>(
+/// The variable of a name: those that every rendering has go before the caller's, and the caller's before special tokens.
+fn argument<'a>(
+    name: &str,
     messages: &'a [Message<'a>],
     conversation: &'a Conversation,
     options: &'a RenderOptions,
-) -> Vec<(&'a str, Value<'a>)> {
-    let argument =
+) -> Option<Value<'a>> {
+    let optional =
         |data: &'a Option<Data>, author| data.as_ref().map_or(Value::None, |data| Value::from_data(data, Some(author)));
-    let special = options.special_tokens.iter().map(|(name, value)| (&**name, Value::from_data(value, None)));
-    let given = conversation.arguments.iter().map(|(name, value)| (&**name, Value::from_data(value, None)));
-    let fixed = [
-        ("messages", Value::List(List::Messages(messages))),
-        ("tools", argument(&conversation.tools, Author::Tools)),
-        ("documents", argument(&conversation.documents, Author::Documents)),
-        ("add_generation_prompt", Value::Bool(options.add_generation_prompt)),
-    ];
-    special.chain(given).chain(fixed).collect()
+    match name {
+        "messages" => return Some(Value::List(List::Messages(messages))),
+        "tools" => return Some(optional(&conversation.tools, Author::Tools)),
+        "documents" => return Some(optional(&conversation.documents, Author::Documents)),
+        "add_generation_prompt" => return Some(Value::Bool(options.add_generation_prompt)),
+        _ => {}
+    }
+    let mut given = conversation.arguments.iter().rev().chain(options.special_tokens.iter().rev());
+    given.find(|(known, _)| **known == *name).map(|(_, value)| Value::from_data(value, None))
 }
 
 /// Says which message was in hand, except where the template itself speaks.
@@ -155,7 +162,7 @@ fn in_message(error: Error, in_hand: Option<u32>) -> Error {
     }
 }
 
-fn finished(rendering: Rendering, fields: &Fields) -> RenderedText {
+fn finished(rendering: Rendering, fields: Vec<Arc<str>>) -> RenderedText {
     let Rendering { out, generations } = rendering;
     let (text, runs) = out.into_parts();
     let generation_spans = render::generation_spans(&text, &generations);
@@ -169,5 +176,5 @@ fn finished(rendering: Rendering, fields: &Fields) -> RenderedText {
         }
         start = run.end;
     }
-    RenderedText { text, spans, generation_spans, fields: FieldNames(fields.names()) }
+    RenderedText { text, spans, generation_spans, fields: FieldNames(fields) }
 }

@@ -68,13 +68,13 @@ pub(super) struct Rendering {
 impl<'a> Renderer<'a> {
     pub(super) fn new(
         tree: &'a Tree,
-        arguments: &[(&'a str, Value<'a>)],
+        argument: impl Fn(&str) -> Option<Value<'a>>,
         clock: Option<Clock>,
         limits: Limits,
     ) -> Self {
         Self {
             tree,
-            resolved: tree.resolved.iter().map(|name| argument_or_global(arguments, name)).collect(),
+            resolved: tree.resolved.iter().map(|name| argument(name).unwrap_or_else(|| global(name))).collect(),
             clock,
             limits,
             out: Writer::for_output(),
@@ -381,12 +381,8 @@ impl<'a> Renderer<'a> {
     }
 }
 
-/// The argument of a name, the last of several, or the global.
-fn argument_or_global<'a>(arguments: &[(&'a str, Value<'a>)], name: &str) -> Value<'a> {
-    match arguments.iter().rev().find(|(known, _)| *known == name) {
-        Some((_, value)) => value.clone(),
-        None => globals::find(name).map_or(Value::Missing, Value::Function),
-    }
+fn global<'a>(name: &str) -> Value<'a> {
+    globals::find(name).map_or(Value::Missing, Value::Function)
 }
 
 /// Gives an error the line of its statement, unless it knows a line inside it.

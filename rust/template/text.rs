@@ -153,9 +153,7 @@ impl<'a> Text<'a> {
     pub(super) fn marked(self, mark: Mark) -> Self {
         match self {
             Self::Borrowed(text, _) => Self::Borrowed(text, mark),
-            Self::Owned(owned) => {
-                Self::Owned(Rc::new(Owned { marks: Marks::One(mark), ..Rc::unwrap_or_clone(owned) }))
-            }
+            Self::Owned(owned) => Self::Owned(Rc::new(Owned { marks: Marks::One(mark), ..Rc::unwrap_or_clone(owned) })),
         }
     }
 }

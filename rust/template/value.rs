@@ -69,13 +69,11 @@ impl<'a> Namespace<'a> {
 
     /// Sets a field, and returns the value it had.
     pub(super) fn set(&mut self, name: Text<'a>, value: Value<'a>) -> Option<Value<'a>> {
-        match self.0.iter_mut().find(|(known, _)| known.as_str() == name.as_str()) {
-            Some((_, place)) => Some(std::mem::replace(place, value)),
-            None => {
-                self.0.push((name, value));
-                None
-            }
+        if let Some((_, place)) = self.0.iter_mut().find(|(known, _)| known.as_str() == name.as_str()) {
+            return Some(std::mem::replace(place, value));
         }
+        self.0.push((name, value));
+        None
     }
 
     pub(super) fn iter(&self) -> impl Iterator<Item = &(Text<'a>, Value<'a>)> {

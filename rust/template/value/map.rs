@@ -32,9 +32,9 @@ impl Fields {
         Field(u16::try_from(position).unwrap_or(u16::MAX))
     }
 
-    /// All names.
+    /// Takes all names.
     pub(in super::super) fn names(&self) -> Vec<Arc<str>> {
-        self.0.borrow().clone()
+        self.0.take()
     }
 }
 
