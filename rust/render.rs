@@ -253,7 +253,21 @@ fn literal(text: &RenderedText, conversation: &Conversation, settings: &RenderSe
     }
 }
 
-/// The ranges of the text where control tokens count: what the template wrote, or a message of a trusted role.
+/// The parts of a range that lie in none of the `holes`, which are sorted.
+fn without(range: Range<u32>, holes: &[Range<u32>]) -> Vec<Range<u32>> {
+    let first = holes.partition_point(|hole| hole.end <= range.start);
+    let (mut parts, mut start) = (Vec::new(), range.start);
+    for hole in holes[first..].iter().take_while(|hole| hole.start < range.end) {
+        parts.push(start..hole.start);
+        start = hole.end;
+    }
+    parts.push(start..range.end);
+    parts.retain(|part| part.start < part.end);
+    parts
+}
+
+/// The ranges of the text where control tokens count: what the template wrote and did not copy from its further
+/// arguments, or a message of a trusted role.
 ///
 /// The role itself counts too where it is a plain word: many templates build their markers around it, as in
 /// `'<|' + message.role + '|>'`, and a word cannot bring a marker along.
@@ -274,10 +288,14 @@ fn literal_ranges(text: &RenderedText, conversation: &Conversation, trusted: &[A
             }
             author => !author.is_value(),
         };
-        match ranges.last_mut().filter(|last| last.end == span.start) {
-            _ if !literal => {}
-            Some(last) => last.end = span.end,
-            None => ranges.push(span.start..span.end),
+        if !literal {
+            continue;
+        }
+        for range in without(span.start..span.end, &text.argument_spans) {
+            match ranges.last_mut().filter(|last| last.end == range.start) {
+                Some(last) => last.end = range.end,
+                None => ranges.push(range),
+            }
         }
     }
     ranges

@@ -148,3 +148,21 @@ def test_a_role_completes_a_marker_only_as_a_word():
     assert chat.render([{"role": "user"}], control_tokens="template").token_ids.tolist() == [257]
     chat = tt.Chat(small.tokenizer(), "{{ messages[0].role }}")
     assert 257 not in chat.render([{"role": "<user>"}], control_tokens="template").token_ids
+
+
+def test_a_template_argument_becomes_no_control_token():
+    source = "{{ style ~ '<end>' }}{% for m in messages %}{{ m.content }}{{ style }}{% endfor %}{{ eos_token }}"
+    chat = tt.Chat(small.tokenizer(), source, special_tokens={"eos_token": "<end>"})
+    messages = [{"role": "user", "content": "a"}]
+    guarded = chat.render(messages, style="x<end>", control_tokens="template")
+    assert guarded.text == "x<end><end>ax<end><end>"
+    assert (guarded.token_ids == 259).sum() == 2
+    assert (chat.render(messages, style="x<end>").token_ids == 259).sum() == 4
+    assert [(span.kind, span.message) for span in guarded.spans] == [
+        ("frame", -1),
+        ("value", 0),
+        ("scaffold", 0),
+        ("frame", -1),
+    ]
+    named = chat.render(messages, style="", eos_token="<user>", control_tokens="template")
+    assert named.token_ids.tolist()[-1] == 257

@@ -42,6 +42,7 @@ impl Rendered {
             "text": self.text.text,
             "spans": spans.collect::<Value>(),
             "generation": ranges(&self.text.generation_spans),
+            "arguments": ranges(&self.text.argument_spans),
             "tagged": self.has_generation_tags(),
             "fields": self.text.fields.all().iter().map(|name| &**name).collect::<Vec<_>>(),
             "ids": self.token_ids,
@@ -65,6 +66,7 @@ fn restore(state: &Value) -> Option<Rendered> {
         text: state["text"].as_str()?.to_owned(),
         spans: list(&state["spans"], span)?,
         generation_spans: list(&state["generation"], range)?,
+        argument_spans: list(&state["arguments"], range)?,
         fields: FieldNames::new(list(&state["fields"], name)?),
     };
     let encoded = Encoded { ids: ids(&state["ids"])?, starts: list(&state["starts"], number)? };

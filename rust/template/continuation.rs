@@ -113,6 +113,10 @@ impl Continued {
             span.end = beyond(&rendered.text, end, span.end as usize);
         }
         rendered.text.truncate(end);
+        rendered.argument_spans.retain(|span| (span.start as usize) < end);
+        if let Some(last) = rendered.argument_spans.last_mut() {
+            last.end = last.end.min(end as u32);
+        }
         rendered.spans.retain(|span| (span.start as usize) < end);
         if let Some(last) = rendered.spans.last_mut() {
             last.end = last.end.min(end as u32);

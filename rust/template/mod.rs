@@ -44,6 +44,7 @@ pub use options::{ContinueFinalMessage, FieldNames, Limits, RenderOptions, Rende
 
 use ast::Tree;
 use render::{Renderer, Rendering};
+use text::{GIVEN, final_author};
 use value::{Fields, List, Message, Value};
 
 use crate::author::{Author, Span};
@@ -150,8 +151,12 @@ fn argument<'a>(
         "add_generation_prompt" => return Some(Value::Bool(options.add_generation_prompt)),
         _ => {}
     }
-    let mut given = conversation.arguments.iter().rev().chain(options.special_tokens.iter().rev());
-    given.find(|(known, _)| **known == *name).map(|(_, value)| Value::from_data(value, None))
+    let find = |pairs: &'a [(Arc<str>, Data)]| pairs.iter().rev().find(|(known, _)| **known == *name);
+    let special = find(&options.special_tokens);
+    // An argument that stands for a special token may be one.
+    let author = if special.is_some() { None } else { Some(GIVEN) };
+    let given = find(&conversation.arguments).map(|(_, value)| Value::from_data(value, author));
+    given.or_else(|| special.map(|(_, value)| Value::from_data(value, None)))
 }
 
 /// Says which message was in hand, except where the template itself speaks.
@@ -167,14 +172,17 @@ fn finished(rendering: Rendering, fields: Vec<Arc<str>>) -> RenderedText {
     let (text, runs) = out.into_parts();
     let generation_spans = render::generation_spans(&text, &generations);
     let mut spans: Vec<Span> = Vec::with_capacity(runs.len());
-    let mut start = 0;
+    let (mut start, mut argument_spans) = (0, Vec::new());
     for run in runs {
-        let author = run.mark.unwrap_or(Author::Frame);
+        let (author, given) = final_author(run.mark);
+        if given {
+            argument_spans.push(start..run.end);
+        }
         match spans.last_mut() {
             Some(last) if last.author == author => last.end = run.end,
             _ => spans.push(Span { start, end: run.end, author }),
         }
         start = run.end;
     }
-    RenderedText { text, spans, generation_spans, fields: FieldNames(fields) }
+    RenderedText { text, spans, generation_spans, argument_spans, fields: FieldNames(fields) }
 }

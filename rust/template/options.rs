@@ -82,6 +82,8 @@ pub struct RenderedText {
     /// The ranges of `{% generation %}` as transformers counts them, in bytes. transformers does not shorten them where
     /// `continue_final_message` cuts the text: a place past the end counts its characters beyond it.
     pub generation_spans: Vec<Range<u32>>,
+    /// The ranges copied from further arguments of the template. In `spans` they are the template's.
+    pub argument_spans: Vec<Range<u32>>,
     /// The names of the fields in `spans`.
     pub fields: FieldNames,
 }

@@ -15,10 +15,9 @@ use super::escape::escaped;
 use super::failure::{limit_error, raise};
 use super::frame::Frame;
 use super::options::Limits;
-use super::text::{Mark, Text, Writer};
+use super::text::{Mark, Text, Writer, written};
 use super::value::{Undefined, Value};
 use super::{Clock, globals};
-use crate::author::Author;
 use crate::{Error, Result};
 
 /// What follows a statement.
@@ -293,7 +292,7 @@ impl<'a> Renderer<'a> {
 
     /// The author of a byte as it is written.
     fn written_mark(&self, mark: Mark) -> Mark {
-        mark.or_else(|| self.in_hand.map(Author::Scaffold))
+        self.in_hand.map_or(mark, |message| written(mark, message))
     }
 
     /// Writes a value as an output statement does.
@@ -322,7 +321,7 @@ impl<'a> Renderer<'a> {
     fn push_written(&mut self, text: &Text<'a>) {
         match self.in_hand {
             None => self.out.push_text(text),
-            Some(message) => self.out.push_as(text, |mark| mark.or(Some(Author::Scaffold(message)))),
+            Some(message) => self.out.push_as(text, |mark| written(mark, message)),
         }
     }
 

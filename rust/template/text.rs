@@ -6,10 +6,36 @@
 use std::ops::Range;
 use std::rc::Rc;
 
-use crate::author::Author;
+use crate::author::{Author, Field};
 
 /// The author of a byte; `None` is the template, before it is known for which message it writes.
 pub(super) type Mark = Option<Author>;
+
+/// The number of no field: texts of the template's further arguments carry it, of no message until they are written.
+/// They count as the template's own, except that no control token may come from them.
+const ARGUMENT: Field = Field(u16::MAX);
+
+/// The author of a text in a further argument of the template.
+pub(super) const GIVEN: Author = Author::Value(u32::MAX, ARGUMENT);
+
+/// The mark of a byte that is written while a message is in hand.
+pub(super) fn written(mark: Mark, message: u32) -> Mark {
+    match mark {
+        None => Some(Author::Scaffold(message)),
+        Some(GIVEN) => Some(Author::Value(message, ARGUMENT)),
+        mark => mark,
+    }
+}
+
+/// The author of a byte of a finished text, and whether it came from a further argument.
+pub(super) fn final_author(mark: Mark) -> (Author, bool) {
+    match mark {
+        None => (Author::Frame, false),
+        Some(GIVEN) => (Author::Frame, true),
+        Some(Author::Value(message, ARGUMENT)) => (Author::Scaffold(message), true),
+        Some(author) => (author, false),
+    }
+}
 
 /// A run of bytes with one mark, up to `end`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

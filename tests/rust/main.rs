@@ -9,6 +9,7 @@ mod masks;
 mod pack;
 mod template_authors;
 mod template_files;
+mod template_fuzz;
 mod template_goldens;
 mod template_probes;
 mod texts;

@@ -21,7 +21,7 @@ use crate::message::{Data, Dict, Key};
 pub(in super::super) struct Fields(RefCell<Vec<Arc<str>>>);
 
 impl Fields {
-    /// The number of a field name. Beyond 65,535 names all share the last number.
+    /// The number of a field name. Beyond 65,534 names all share the last number.
     fn number(&self, name: &Arc<str>) -> Field {
         let mut names = self.0.borrow_mut();
         let known = names.iter().position(|known| Arc::ptr_eq(known, name) || known == name);
@@ -29,7 +29,7 @@ impl Fields {
             names.push(name.clone());
             names.len() - 1
         });
-        Field(u16::try_from(position).unwrap_or(u16::MAX))
+        Field(u16::try_from(position).unwrap_or(u16::MAX).min(u16::MAX - 1))
     }
 
     /// Takes all names.
