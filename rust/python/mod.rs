@@ -11,6 +11,7 @@ mod gil;
 mod group;
 mod json;
 mod merge;
+mod options;
 mod pack;
 mod rendered;
 mod rows;

@@ -6,9 +6,10 @@ use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use rayon::prelude::*;
 
-use super::chat::{Options, named_data, warn_unread};
+use super::chat::warn_unread;
 use super::convert;
 use super::gil::detached;
+use super::options::{Options, named_data};
 use super::span::PySpan;
 use crate::message::Data;
 use crate::render::CodePoints;
