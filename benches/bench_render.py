@@ -4,7 +4,8 @@
 
 Every timed call gets fresh message objects with fresh text; templates are compiled once and warm. A figure is the
 median over the corpus's templates and conversations that both engines render, of the ratio of the best of the repeats;
-the engines take turns. On shared cores only ratios mean anything.
+the engines take turns. On shared cores only ratios mean anything. What the call and the conversion of its objects take
+is measured with a template that is one letter.
 """
 
 from __future__ import annotations
@@ -68,7 +69,8 @@ def measure(corpus: Path) -> dict[str, list[float]]:
     conversations = json.loads((corpus / "conversations.json").read_text())
     names = sorted(path.name for path in (corpus / "templates").glob("*.jinja"))
     generator = random.Random(0)
-    ratios: dict[str, list[float]] = {"transformers": [], "minijinja": [], "microseconds": []}
+    ratios: dict[str, list[float]] = {"transformers": [], "minijinja": [], "microseconds": [], "conversion": []}
+    letter = tt.ChatTemplate("x")
     for _ in range(CASES):
         name, case = generator.choice(names), generator.choice(conversations)
         if case["continue_final_message"]:
@@ -92,10 +94,12 @@ def measure(corpus: Path) -> dict[str, list[float]]:
                 continue
         except Exception:
             continue
-        inputs = [[fresh(case["messages"], round * REPEATS + i + 1) for i in range(REPEATS)] for round in range(3)]
+        inputs = [[fresh(case["messages"], round * REPEATS + i + 1) for i in range(REPEATS)] for round in range(4)]
         mine, other = best(ours, inputs[0]), best(theirs, inputs[1])
         ratios["transformers"].append(other / mine)
         ratios["microseconds"].append(mine * 1e6)
+        convert = lambda messages: letter.render(messages, tools=case["tools"], documents=case["documents"]).text  # noqa: E731
+        ratios["conversion"].append(best(convert, inputs[3]) * 1e6)
         if minijinja_present:
             try:
                 environment = minijinja_environment(source)
@@ -125,7 +129,8 @@ def main() -> None:
         if values:
             tenth, median, ninetieth = (values[int(len(values) * q)] for q in (0.1, 0.5, 0.9))
             print(f"{peer}: {median:.1f}x (10 %: {tenth:.1f}x, 90 %: {ninetieth:.1f}x, {len(values)} cases)")
-    print(f"tokentape: median {statistics.median(ratios['microseconds']):.1f} us a call")
+    call, conversion = (statistics.median(ratios[name]) for name in ("microseconds", "conversion"))
+    print(f"tokentape: median {call:.1f} us a call, of which the call itself and the conversion {conversion:.1f} us")
 
 
 if __name__ == "__main__":

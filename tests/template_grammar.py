@@ -190,6 +190,21 @@ ASK_TEXT = {
     "isupper": "()",
     "istitle": "()",
 }
+LOOP = (
+    "index",
+    "index0",
+    "first",
+    "last",
+    "length",
+    "revindex",
+    "revindex0",
+    "previtem",
+    "nextitem",
+    "depth",
+    "depth0",
+    "cycle('a', 'b', 'c')",
+    "changed(i)",
+)
 CONTEXT: dict[str, Any] = {
     "t": "Hello World",
     "u": "é<b>\n'q\"",
@@ -304,10 +319,16 @@ class Grammar:
                 lambda: f"({self.collection()})|length",
                 lambda: f"({self.text()}).{self.call(ASK_TEXT, 'method')}",
                 lambda: f"(-{self.number()})",
+                self.list_method,
                 lambda: f"({self.pick('l', '[1, 2.5]')})|{self.pick('sum', 'max', 'min', 'first', 'last')}",
             )()
         finally:
             self.depth -= 1
+
+    def list_method(self) -> str:
+        name = self.pick("count", "index")
+        self.note(f"method {name} of lists")
+        return f"l.{name}({self.pick('1', '2', 'i')})"
 
     def collection(self) -> str:
         self.depth += 1
@@ -334,6 +355,8 @@ class Grammar:
                 lambda: f"{{'k': {self.any()}, {self.quoted(self.pick(*WORDS))}: {self.any()}}}",
                 lambda: f"(l + {self.pick('[9]', 'w')})",
                 lambda: f"(m.{self.note('method ' + self.pick('items', 'keys', 'values'))[7:]}())|list",
+                lambda: f"{self.pick('l', 'm')}.{self.note('method copy')[7:]}()",
+                lambda: f"dict.{self.note('method fromkeys')[7:]}({self.pick('w', 'l', 't')}, {self.any()})",
                 lambda: f"l[{self.pick('1:', '::-1', ':2', '-1:')}]",
                 lambda: f"{self.note('function dict')[9:]}(m, z={self.any()})",
                 lambda: "m|dictsort" if self.note("filter dictsort") else "",
@@ -409,6 +432,7 @@ class Grammar:
                 "generation",
                 "namespace",
                 "recursive",
+                "block",
             )
             self.note("statement " + name)
             return getattr(self, name.replace(" ", "_") + "_")()
@@ -434,17 +458,19 @@ class Grammar:
         }[kind]
         condition = f" if {self.condition()}" if self.chance(0.25) else ""
         inside = self.pick(
+            "{{ loop." + self.note("loop " + self.pick(*LOOP))[5:] + " }}",
             "{{ loop.index }}{{ loop.last }}",
             "{{ loop.index0 ~ loop.revindex ~ loop.revindex0 ~ loop.length }}",
             "{{ loop.previtem }}|{{ loop.nextitem }}",
             "{{ loop.cycle('a', 'b') }}{{ loop.changed(1) }}",
             "{{ message.content }}",
+            "{{ message." + self.pick("content", "role") + "|trim }}",
             "",
             f"{{{{ {target.split(',')[0]} }}}}",
             "{{ loop.depth ~ loop.depth0 ~ loop.first }}",
         )
         stop = (
-            f"{{% if {self.condition()} %}}{{% {self.pick('break', 'continue')} %}}{{% endif %}}"
+            f"{{% if {self.condition()} %}}{{% {self.note('statement ' + self.pick('break', 'continue'))[10:]} %}}{{% endif %}}"  # noqa: E501
             if self.chance(0.15)
             else ""
         )
@@ -506,6 +532,12 @@ class Grammar:
 
     def raw_(self) -> str:
         return self.tag("raw") + self.pick("{{ x }}", "{% if %}\n", " a ") + self.tag("endraw")
+
+    def block_(self) -> str:
+        self.names += 1
+        name = f"b{self.names}"
+        shown = "{{ self." + name + "() }}" if self.chance(0.3) else ""
+        return "{% block " + name + " %}" + self.body() + "{% endblock %}" + shown
 
     def comment_(self) -> str:
         return "{#" + self.pick("", "-") + " c\n " + self.pick("", "-", "+") + "#}"

@@ -156,6 +156,7 @@ pub(super) fn subscript<'a>(object: &Value<'a>, key: &Value<'a>) -> Result<Optio
         Value::List(items) | Value::Tuple(items) => {
             Ok(position(key, items.len(), object.type_name())?.and_then(|index| items.get(index)))
         }
+        Value::Bytes(bytes) => Ok(position(key, bytes.len(), "byte")?.map(|index| Value::Int(bytes[index].into()))),
         Value::Range(range) => Ok(position(key, range.len(), "range")?.map(|index| Value::Int(range.get(index)))),
         Value::Group(group) => Ok(match position(key, 2, "tuple")? {
             Some(0) => Some(group.0.clone()),

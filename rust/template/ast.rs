@@ -309,6 +309,8 @@ pub(super) struct Block {
     pub(super) name: Box<str>,
     pub(super) scope: Scope,
     pub(super) slots: u16,
+    /// Where `self` is kept, if the block reads it.
+    pub(super) self_slot: Option<Slot>,
 }
 
 /// A whole template.

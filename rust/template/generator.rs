@@ -90,6 +90,9 @@ impl<'a> Renderer<'a> {
         Ok(match value {
             Value::List(items) | Value::Tuple(items) => Source::Items(items.clone(), 0),
             Value::Text(text) => Source::Characters(text.clone(), 0),
+            Value::Bytes(bytes) => {
+                Source::Items(List::new(bytes.iter().map(|byte| Value::Int((*byte).into())).collect()), 0)
+            }
             Value::Dict(map) => Source::View(View::Keys, map.clone(), 0),
             Value::View(view, map) => Source::View(*view, map.clone(), 0),
             Value::Range(range) => Source::Range(*range, 0),

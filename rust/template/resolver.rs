@@ -68,7 +68,7 @@ impl Resolver {
     fn block(&mut self, block: &mut Block) -> Resolved {
         let level = self.symbols.isolated();
         if analysis::reads(&block.scope.body, "self") {
-            self.symbols.load(level, "self");
+            block.self_slot = Some(self.symbols.parameter(level, "self"));
         }
         self.symbols.analyse(level, &block.scope.body);
         self.statements(Place::function(level), &mut block.scope.body)?;

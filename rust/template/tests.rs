@@ -120,6 +120,7 @@ fn is_sequence(value: &Value<'_>) -> bool {
     matches!(
         value,
         Value::Text(_)
+            | Value::Bytes(_)
             | Value::List(_)
             | Value::Tuple(_)
             | Value::Dict(_)

@@ -11,6 +11,7 @@ mod template_authors;
 mod template_files;
 mod template_fuzz;
 mod template_goldens;
+mod template_invariants;
 mod template_probes;
 mod texts;
 mod tokenizer_fuzz;

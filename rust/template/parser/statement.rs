@@ -143,7 +143,7 @@ impl Parser<'_> {
         if self.blocks.iter().any(|block| block.name == name) {
             return self.fail_with("TemplateAssertionError", format!("block '{name}' is defined twice"));
         }
-        self.blocks.push(Block { name: name.clone(), scope: Scope::new(body), slots: 0 });
+        self.blocks.push(Block { name: name.clone(), scope: Scope::new(body), slots: 0, self_slot: None });
         Ok(Stmt::Block { name, index: self.blocks.len() - 1, required, line })
     }
 

@@ -43,7 +43,12 @@ impl<'a> Renderer<'a> {
         let text = text.with_safety(self.autoescape);
         let value = self.evaluate_filter_on(filter, Value::Text(text))?;
         self.leave(&scope.loads);
-        self.write_value(&value)?;
+        // Jinja joins what the filter gives to the rest as it is.
+        let Value::Text(text) = &value else {
+            return Err(type_error(format!("a filter block writes a str, {} found", value.type_name())));
+        };
+        self.push_written(text);
+        self.check_size(self.out.len())?;
         Ok(Flow::Next)
     }
 
@@ -100,7 +105,7 @@ impl<'a> Renderer<'a> {
     /// A block called through `self`.
     pub(in super::super) fn call_block(&mut self, index: usize) -> Result<Text<'a>> {
         let Some(block) = self.tree.blocks.get(index) else { return Ok(Text::own("")) };
-        self.in_function(Frame::new(block.slots, None), |renderer| renderer.run_scope(&block.scope).map(drop))
+        self.in_function(block_frame(block), |renderer| renderer.run_scope(&block.scope).map(drop))
     }
 
     /// The index of a block by its name.
@@ -110,7 +115,7 @@ impl<'a> Renderer<'a> {
 
     pub(super) fn enter_block(&mut self, index: usize) -> Option<(&'a Block, Rc<Frame<'a>>)> {
         let block = self.tree.blocks.get(index)?;
-        let outer = std::mem::replace(&mut self.frame, Frame::new(block.slots, None));
+        let outer = std::mem::replace(&mut self.frame, block_frame(block));
         Some((block, outer))
     }
 
@@ -127,4 +132,13 @@ impl<'a> Renderer<'a> {
         self.evaluate(template)?;
         Err(type_error("no loader for this environment specified"))
     }
+}
+
+/// The variables of a block.
+fn block_frame<'a>(block: &Block) -> Rc<Frame<'a>> {
+    let frame = Frame::new(block.slots, None);
+    if let Some(slot) = block.self_slot {
+        frame.set(slot, Value::Template);
+    }
+    frame
 }
