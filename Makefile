@@ -95,6 +95,7 @@ bench: build $(VENV)/test.stamp ## Print the figures of README.md; MODEL=FOLDER 
 	$(BIN)/python benches/bench_pack.py
 	$(if $(MODEL),$(BIN)/python benches/bench_chat.py $(MODEL))
 	$(if $(MODEL),$(BIN)/python benches/bench_bridge.py $(MODEL))
+	$(if $(MODEL),$(BIN)/python benches/bench_verify.py $(MODEL))
 
 clean: ## Remove what the build made
 	rm -rf target $(VENV) $(TORCH) demo python/tokentape/_core*.so
