@@ -139,8 +139,17 @@ def with_numpy(lengths, columns, bins):
             at = place.stop
 
 
-def with_lists(lists, lengths, bins):
-    """Python lists that grow by extend, turned into arrays at the end: what trainers without a native packer do."""
+def tensor_of():
+    """What turns a list into what is trained on: `torch.tensor` where torch is installed, else `numpy.array`."""
+    with contextlib.suppress(ImportError):
+        import torch
+
+        return torch.tensor, "Python lists and torch.tensor"
+    return np.array, "Python lists and numpy.array"
+
+
+def with_lists(lists, lengths, bins, tensor):
+    """Python lists that grow by extend, turned into tensors at the end: what trainers without a native packer do."""
     for rows in bins:
         out = {name: [] for name in lists}
         positions, segments = [], []
@@ -150,7 +159,7 @@ def with_lists(lists, lengths, bins):
             positions.extend(range(lengths[row]))
             segments.extend([segment] * lengths[row])
         for values in (*out.values(), positions, segments):
-            np.array(values)
+            tensor(values)
 
 
 def trl_packer(lengths, columns):
@@ -190,7 +199,8 @@ def bench_fill():
     times = dict(zip(works, median(*works.values()), strict=True))
     starts = np.cumsum(lengths) - lengths
     lists = {n: [v[s : s + k].tolist() for s, k in zip(starts, lengths, strict=True)] for n, v in columns.items()}
-    times["Python lists"] = median(lambda: with_lists(lists, lengths.tolist(), bins), repeats=1)[0]
+    tensor, name = tensor_of()
+    times[name] = median(lambda: with_lists(lists, lengths.tolist(), bins, tensor), repeats=1)[0]
     for name, spent in times.items():
         speed = total / spent / 1e6
         print(f"  {name}: {1e3 * spent:.1f} ms, {speed:.0f} Mtok/s, {spent / times['fill, pooled buffers']:.2f}x")
@@ -213,10 +223,74 @@ def bench_transport():
         "Arrow IPC, from lists": lambda: _core.Table.from_stream(tt.Batch.from_rows(rows).core.to_stream()),
         "JSON": lambda: json.loads(json.dumps(group)),
     }
-    times = dict(zip(works, median(*works.values()), strict=True))
+    times = dict(zip(works, median(*works.values(), repeats=9), strict=True))
     print("\ntransport: a group of 16 x 8,192 tokens, encoded and decoded")
     for name, spent in times.items():
         print(f"  {name}: {1e3 * spent:.2f} ms, JSON takes {times['JSON'] / spent:.0f}x")
+
+
+class Token:
+    """A node of a tree that holds one token, as AReaL's builder makes them."""
+
+    __slots__ = ("children", "is_end", "number", "sequences", "token")
+
+    def __init__(self, token, number):
+        self.token, self.number, self.children, self.sequences, self.is_end = token, number, {}, [], False
+
+
+def python_tree(sequences):
+    """A prefix tree token by token in Python, then chains put together: the nodes as (tokens, parent, sequences)."""
+    root, count = Token(None, -1), 0
+    for index, ids in enumerate(sequences):
+        node = root
+        for token in ids:
+            if token not in node.children:
+                node.children[token] = Token(token, count)
+                count += 1
+            node = node.children[token]
+            node.sequences.append(index)
+        node.is_end = True
+    nodes, pending = [], [(child, -1) for _, child in sorted(root.children.items(), reverse=True)]
+    while pending:
+        node, parent = pending.pop()
+        tokens = [node.token]
+        while len(node.children) == 1 and not node.is_end:
+            node = next(iter(node.children.values()))
+            tokens.append(node.token)
+        nodes.append((tokens, parent, node.sequences))
+        pending += [(child, len(nodes) - 1) for _, child in sorted(node.children.items(), reverse=True)]
+    return nodes
+
+
+def bench_tree():
+    """Trees of groups: from Python lists and from a batch, against a builder in Python as AReaL's."""
+    print("\ntree: milliseconds, one group in one bin")
+    for size, length in [(64, 2800), (128, 4000)]:
+        generator = np.random.default_rng(0)
+        prompt = generator.integers(0, 50_000, length // 2)
+        ids = [
+            np.append(prompt, generator.integers(0, 50_000, length - length // 2)).astype(np.int32) for _ in range(size)
+        ]
+        mask = np.repeat([0, 1], [length // 2, length - length // 2]).astype(np.uint8)
+        lists, masks = [row.tolist() for row in ids], mask.tolist()
+        batch = tt.Batch.from_rows([{"token_ids": row, "sampled_mask": mask} for row in ids])
+
+        def from_arrays():
+            return packed(tt.Batch.from_rows([{"token_ids": row, "sampled_mask": mask} for row in ids]))
+
+        def packed(batch):
+            return tt.pack(batch, token_budget=size * length, share_prefixes=True)[0].segment_parent
+
+        def from_lists():
+            return packed(tt.Batch.from_rows([{"token_ids": row, "sampled_mask": masks} for row in lists]))
+
+        works = {"tokentape, from a batch": lambda: packed(batch), "tokentape, from lists": from_lists}
+        works["tokentape, from arrays"] = from_arrays
+        works["Python, from lists"] = lambda: python_tree(lists)
+        times = dict(zip(works, median(*works.values()), strict=True))
+        peer = times["Python, from lists"]
+        cells = [f"{name} {1e3 * spent:.2f} ({peer / spent:.0f}x)" for name, spent in times.items()]
+        print(f"  {size} x {length}: " + "; ".join(cells))
 
 
 def main():
@@ -225,6 +299,7 @@ def main():
     bench_plan()
     bench_fill()
     bench_transport()
+    bench_tree()
 
 
 if __name__ == "__main__":

@@ -50,6 +50,11 @@ def test_equals_the_twin(given_rows, budget, align, max_segments):
     assert packing.report.padding == sum((np.array(row["row"]) == -1) @ row["seq_lens"] for row in expected)
 
 
+@pytest.mark.long
+def test_equals_the_twin_for_a_long_time():
+    settings(max_examples=100_000, deadline=None)(test_equals_the_twin)()
+
+
 @given(
     given_rows=packable(), budget=st.integers(1, 40), overlong=st.sampled_from(["drop", "truncate", "truncate_turn"])
 )

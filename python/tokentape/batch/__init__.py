@@ -5,6 +5,7 @@ from __future__ import annotations
 from tokentape.batch.packed import PackedBatch
 from tokentape.batch.packing import Packing, pack
 from tokentape.batch.report import LeftOut, PackingReport, Truncated
+from tokentape.batch.rewards import drop_zero_variance, rollout_rewards
 from tokentape.batch.row import Row
 from tokentape.batch.run import RunWriter
 from tokentape.batch.streaming import pack_stream
@@ -21,6 +22,8 @@ __all__ = [
     "Row",
     "RunWriter",
     "Truncated",
+    "drop_zero_variance",
     "pack",
     "pack_stream",
+    "rollout_rewards",
 ]

@@ -21,7 +21,7 @@ from tokentape.errors import ArgumentError, SchemaError
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
     from typing import SupportsIndex
 
 __all__ = ["Batch"]
@@ -129,8 +129,7 @@ class Batch:
             FileNotFoundError: Nothing is there.
             SchemaError: As `read`, when the part at fault is reached.
         """
-        files = expand(path)
-        return (cls(table) for file in files for table in stream_tables(file, validate=validate))
+        return (cls(table) for file in expand(path) for table in stream_tables(file, validate=validate))
 
     def write(self, path: str | os.PathLike[str], *, compression: str | None = None) -> None:
         """Writes the batch as one file; a reader sees the whole file or none.
@@ -209,8 +208,7 @@ class Batch:
             keep: A boolean array with one value per row, or a function of a `Row`.
         """
         if callable(keep):
-            predicate: Callable[[Row], Any] = keep
-            keep = [bool(predicate(row)) for row in self.rows()]
+            keep = [bool(keep(row)) for row in self.rows()]
         return Batch(self.core.filter(np.ascontiguousarray(keep, dtype=bool)))
 
     def take(self, rows: Sequence[int] | np.ndarray[Any, Any]) -> Batch:
@@ -252,11 +250,10 @@ class Batch:
 
         Example:
             >>> batch = Batch.from_rows([{"token_ids": [1, 2]}, {"token_ids": [3]}])
-            >>> np.from_dlpack(batch.column("token_ids"))
-            array([1, 2, 3], dtype=int32)
+            >>> np.from_dlpack(batch.column("token_ids")).tolist()
+            [1, 2, 3]
         """
-        column = self.core.column(name)
-        if column is None:
+        if (column := self.core.column(name)) is None:
             raise SchemaError(f"{name!r} has no flat values here: it is missing, not numeric, or null somewhere")
         return column
 

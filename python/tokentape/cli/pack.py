@@ -16,6 +16,7 @@ EPILOG = """\
 examples:
   tokentape pack run.tape --token-budget 32768                       the report alone
   tokentape pack run.tape --token-budget 32768 --ranks 8 --out packed.arrow
+  tokentape pack run.tape --token-budget 32768 --share-prefixes      how many tokens groups have in common
 """
 
 
@@ -34,6 +35,8 @@ def add_parser(commands: Subparsers) -> argparse.ArgumentParser:
     parser.add_argument("--overlong", default="error", choices=("error", "drop", "truncate", "truncate_turn"))
     parser.add_argument("--align", type=int, help="the length of a bin becomes a multiple of this")
     parser.add_argument("--pad-token-id", type=int, help="the id of padding, needed with --align")
+    parser.add_argument("--max-segments", type=int, help="rows of a bin, at most")
+    parser.add_argument("--share-prefixes", action="store_true", help="rows that begin alike hold common tokens once")
     parser.add_argument("--out", help="the packed file to write, .arrow: one row a bin")
     return cast("argparse.ArgumentParser", parser)
 
@@ -52,6 +55,8 @@ def run(arguments: argparse.Namespace) -> None:
         overlong=arguments.overlong,
         align=arguments.align,
         pad_token_id=arguments.pad_token_id,
+        max_segments=arguments.max_segments,
+        share_prefixes=bool(arguments.share_prefixes),
     )
     print(packing.report)
     if target:

@@ -9,12 +9,12 @@ from typing import Any, cast
 import numpy as np
 
 from tokentape import Batch
+from tokentape.batch import drop_zero_variance, rollout_rewards
 from tokentape.cli.inputs import Subparsers
 
 __all__ = ["add_parser", "run", "statistics"]
 
 PERCENTILES = (0, 25, 50, 75, 95, 100)
-ZERO_VARIANCE = 1e-6
 
 
 def add_parser(commands: Subparsers) -> argparse.ArgumentParser:
@@ -47,11 +47,8 @@ def statistics(batch: Batch) -> dict[str, Any]:
         {'mean': 1.0, 'std': 0.0, 'rollouts': 1}
     """
     rows = list(batch.rows())
-    rewards = {(row.group_id, row.rollout_id): row.reward for row in rows if row.reward is not None}
-    groups: dict[str, list[float]] = {}
-    for (group, _), reward in rewards.items():
-        groups.setdefault(group, []).append(reward)
-    values = np.array(list(rewards.values()), np.float64)
+    groups = rollout_rewards(batch)
+    values = np.array([reward for group in groups.values() for reward in group.values()], np.float64)
     lengths = [len(row) for row in rows]
     return {
         "rows": len(rows),
@@ -66,5 +63,5 @@ def statistics(batch: Batch) -> dict[str, Any]:
             "std": float(values.std(ddof=1)) if len(values) > 1 else 0.0,
             "rollouts": len(values),
         },
-        "zero_variance_groups": sum(float(np.std(found)) < ZERO_VARIANCE for found in groups.values()),
+        "zero_variance_groups": len(drop_zero_variance(batch)[1]),
     }
