@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import json
 import random
 
 import pytest
@@ -176,3 +177,30 @@ def test_a_planted_fault_is_found_where_it_is(entry, with_model, tmp_path):
         assert same, (kind, row, at, [str(fault) for fault in report.faults])
         assert at < 0 or any(fault.token in {at, None} for fault in same), (kind, at, [str(fault) for fault in same])
         assert {fault.row for fault in report.faults} == {row}, (kind, [str(fault) for fault in report.faults])
+
+
+def nodes(records):
+    return [node for episode in records for trace in episode["traces"] for node in trace["nodes"] if node["sampled"]]
+
+
+@pytest.mark.parametrize(
+    ("kind", "change"),
+    [
+        ("stop-token-not-trained", lambda node: (node["mask"].__setitem__(-1, False), node["logprobs"].pop())),
+        ("sampled-turn-not-trained", lambda node: node.update(mask=[False] * len(node["mask"]), logprobs=[])),
+        ("mask-length-mismatch", lambda node: node["mask"].pop()),
+        ("logprobs-length-mismatch", lambda node: node["logprobs"].pop()),
+        ("broken-parent", lambda node: node.update(parent=99)),
+        ("null-logprob", lambda node: node["logprobs"].__setitem__(1, None)),
+    ],
+)
+def test_a_fault_in_a_node_of_a_graph_is_found_there(tmp_path, kind, change):
+    source = rollouts.folder() / "verifiers" / "good_multi_turn_tool.jsonl"
+    if not source.exists():
+        pytest.skip(f"no {source}")
+    records = [json.loads(line) for line in source.read_text().splitlines()]
+    change(nodes(records[:1])[1])
+    foreign.dump(records, tmp_path / "a.jsonl")
+    report = tt.lint(tmp_path / "a.jsonl")
+    assert [(fault.row, fault.node) for fault in report.faults if fault.kind == kind] == [(0, 4)]
+    assert {fault.row for fault in report.faults} == {0}

@@ -75,7 +75,7 @@ class Report:
     """What a check of a file found.
 
     Attributes:
-        format: `"tokentape"`, or the framework whose file it is.
+        format: `"tokentape"`, or the framework whose file it is; `"unknown"` where the file is too damaged to tell.
         rows: Sequences read.
         tokens: Their tokens.
         faults: The faults, the first 10,000 of them.

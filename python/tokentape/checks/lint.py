@@ -143,6 +143,7 @@ class Check:
             self._progress(self.report)
 
     def _foreign(self, path: Path) -> Iterator[Fault]:
+        self.report.format = self._format or "unknown"
         log = message_log(path)
         if log is not None:
             self.report.format, self.report.rows = log

@@ -100,6 +100,7 @@ def _node(row: int, number: int, found: dict[str, Any]) -> _Node:
         say("mask-length-mismatch", message, min(len(sampled), len(tokens)), "mask")
         node.mask = np.resize(sampled, len(tokens)) if len(sampled) else np.zeros(len(tokens), np.uint8)
     _check_role(node, found, compact, say)
+    _check_whole(node, found, say)
     _spread(node, compact, say)
     return node
 
@@ -113,6 +114,19 @@ def _check_role(node: _Node, found: dict[str, Any], compact: NDArray[np.float32]
     say(kind, f"a node of the role {role!r} is marked as trained", int(np.argmax(node.mask)), "mask")
     if not len(compact):
         node.mask = np.zeros(len(node.mask), np.uint8)
+
+
+def _check_whole(node: _Node, found: dict[str, Any], say: Any) -> None:
+    """A sampled node ends with what was sampled: what a bridge adds belongs to the next node."""
+    if found.get("sampled") is not True or not len(node.mask) or len(node.mask) != len(node.token_ids):
+        return
+    last = len(node.mask) - 1
+    if not node.mask.any():
+        content = found.get("is_content")
+        first = int(np.argmax(mask(content, "is_content"))) if content else 0
+        say("sampled-turn-not-trained", "the node was sampled and is not marked as trained", first, "mask")
+    elif not node.mask[last]:
+        say("stop-token-not-trained", "the last token of a sampled node is not marked as trained", last, "mask")
 
 
 def _spread(node: _Node, compact: NDArray[np.float32], say: Any) -> None:
