@@ -89,6 +89,56 @@ def test_trl_trains_on_packed_bins(tmp_path, model):
             parameter.copy_(old)
 
 
+@pytest.mark.filterwarnings("ignore::FutureWarning", "ignore::DeprecationWarning", "ignore::UserWarning")
+def test_trl_takes_a_grpo_step_on_rollouts(tmp_path, model, monkeypatch):
+    trl = pytest.importorskip("trl")
+    datasets = pytest.importorskip("datasets")
+    monkeypatch.setenv("TRL_EXPERIMENTAL_SILENCE", "1")
+    rows = group_rows(groups=1, size=4)
+    for row in rows:  # logprobs of the model itself: the policy that sampled
+        ids = torch.as_tensor(row["token_ids"], dtype=torch.int64)[None]
+        with torch.no_grad():
+            own = model(input_ids=ids).logits[0, :-1].log_softmax(-1).gather(1, ids[0, 1:, None])[:, 0]
+        row["logprobs"][1:] = own.numpy() * row["sampled_mask"][1:]
+    config = trl.GRPOConfig(
+        str(tmp_path), max_steps=1, per_device_train_batch_size=4, num_generations=4, report_to=[], save_strategy="no",
+        use_cpu=True, bf16=False, max_completion_length=64, beta=0.0, loss_type="dapo", learning_rate=1e-3,
+    )  # fmt: skip
+    trainer = trl.GRPOTrainer(
+        model, reward_funcs=[lambda completions, reward, **_: reward], args=config, processing_class=small_tokenizer(),
+        train_dataset=datasets.Dataset.from_list([{"prompt": "t5"}] * 4),
+        rollout_func=lambda prompts, _: tt.feeds.to_trl_rollout(tt.Batch.from_rows(rows), prompts=prompts),
+    )  # fmt: skip
+    compute, seen = trainer._compute_loss, []
+
+    def watched(policy, inputs):
+        loss = compute(policy, inputs)
+        seen.append((loss.item(), torch.autograd.grad(loss, list(model.parameters()), retain_graph=True)))
+        return loss
+
+    trainer._compute_loss = watched
+    before = [parameter.detach().clone() for parameter in model.parameters()]
+    trainer.train()
+    after = [parameter.detach().clone() for parameter in model.parameters()]
+    with torch.no_grad():
+        for parameter, old in zip(model.parameters(), before, strict=True):
+            parameter.copy_(old)
+    assert any(not torch.equal(old, new) for old, new in zip(before, after, strict=True))
+    rewards = np.array([row["reward"] for row in rows])
+    advantages = (rewards - rewards.mean()) / (rewards.std(ddof=1) + 1e-4)
+    total = torch.zeros(())
+    for row, advantage in zip(rows, advantages, strict=True):
+        ids = torch.as_tensor(row["token_ids"], dtype=torch.int64)[None]
+        own = model(input_ids=ids).logits[0, :-1].log_softmax(-1).gather(1, ids[0, 1:, None])[:, 0]
+        ratio = torch.exp(own - own.detach()) * torch.as_tensor(row["sampled_mask"][1:].astype(np.float32))
+        total = total - float(advantage) * ratio.sum()
+    total = total / sum(int(row["sampled_mask"].sum()) for row in rows)
+    ((loss, gradients),) = seen
+    assert loss == pytest.approx(total.item(), abs=1e-5)
+    for found, wanted in zip(gradients, torch.autograd.grad(total, list(model.parameters())), strict=True):
+        assert torch.allclose(found, wanted, atol=1e-5)
+
+
 def small_tokenizer():
     tokenizers = pytest.importorskip("tokenizers")
     vocabulary = {f"t{index}": index for index in range(61)}
