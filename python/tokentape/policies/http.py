@@ -48,34 +48,16 @@ class JsonServer:
         self._clients: dict[asyncio.AbstractEventLoop, httpx.AsyncClient] = {}
         self._host = self._checked_host()
 
-    async def get(self, route: str) -> Any:
-        """The JSON value that a route gives."""
-        return await self._ask("GET", route, None)
-
     async def post(self, route: str, body: Any) -> Any:
         """The JSON value that a route answers to a JSON value.
 
         Raises:
             PolicyError: no answer, an HTTP error, or an answer that is no JSON.
         """
-        return await self._ask("POST", route, json.dumps(body, separators=(",", ":"), allow_nan=False))
-
-    async def close(self) -> None:
-        """Close the connections of this event loop; another request opens new ones."""
-        client = self._clients.pop(asyncio.get_running_loop(), None)
-        if client is not None:
-            await client.aclose()
-
-    def fail(self, what: str, *, transient: bool) -> NoReturn:
-        """Raise the error of this server."""
-        error = PolicyError(f"{self.kind} at {self.url}: {what}")
-        error.transient = transient
-        raise error
-
-    async def _ask(self, method: str, route: str, content: str | None) -> Any:
+        content = json.dumps(body, separators=(",", ":"), allow_nan=False)
         errors = self._httpx
         try:
-            answer = await self._client().request(method, self.url + route, content=content)
+            answer = await self._client().post(self.url + route, content=content)
         except errors.TimeoutException:
             self.fail(
                 f"no answer to {route} within {self.timeout:g} s; it is slow, overloaded or hangs: look at its log, "
@@ -91,6 +73,18 @@ class JsonServer:
                 transient=True,
             )
         return self._value(answer, route)
+
+    async def close(self) -> None:
+        """Close the connections of this event loop; another request opens new ones."""
+        client = self._clients.pop(asyncio.get_running_loop(), None)
+        if client is not None:
+            await client.aclose()
+
+    def fail(self, what: str, *, transient: bool) -> NoReturn:
+        """Raise the error of this server."""
+        error = PolicyError(f"{self.kind} at {self.url}: {what}")
+        error.transient = transient
+        raise error
 
     def _value(self, answer: httpx.Response, route: str) -> Any:
         status, text = answer.status_code, answer.text
