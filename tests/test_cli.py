@@ -132,6 +132,10 @@ def test_a_view_tells_what_the_template_wrote_from_what_messages_say():
         f"{header}system\n⟨Be brief.⟩<|im_end|>\n{header}user\n⟨Hi⟩<|im_end|>\n{header}assistant\n⟦Yo<|im_end|>⟧◂stop"
     )
     coloured = tt.view.show_trajectory(trajectory, chat, colour=True)
+    trajectory.observe([{"role": "tool", "content": "7"}])
+    assert tt.view.show_trajectory(trajectory, chat).endswith(
+        f"⟦Yo<|im_end|>⟧◂stop\n{header}tool\n⟨7⟩<|im_end|>\n{header}assistant\n"
+    )
     assert "\x1b[2m<|im_start|>user\x1b[0m" in coloured
     assert "\x1b[36mHi\x1b[0m" in coloured
 

@@ -60,7 +60,14 @@ def _show(
     row: Any, sampled: npt.NDArray[Any], ends: Sequence[tuple[int, str]], chat: Chat | None, *, colour: bool
 ) -> str:
     token_ids: npt.NDArray[np.int32] = row.token_ids
-    content = content_flags(chat, row.messages, row.tools, token_ids, row.message_index)
+    content = content_flags(
+        chat,
+        row.messages,
+        row.tools,
+        token_ids=token_ids,
+        message_index=row.message_index,
+        sampled=sampled.astype(bool),
+    )
     kinds = [_kind(*facts) for facts in zip(sampled, row.loss_mask, content, strict=True)]
     reasons = dict(ends)
     text = _text(chat)
