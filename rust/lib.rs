@@ -14,6 +14,7 @@
 pub mod author;
 pub mod error;
 mod number;
+mod threads;
 // Floor 1
 pub mod advantage;
 pub mod columns;

@@ -34,7 +34,7 @@ use crate::mask::Masker;
 use crate::message::{Conversation, Data};
 use crate::template::{ContinueFinalMessage, RenderOptions, RenderedText, Template};
 use crate::tokenizer::{Encoded, Tokenizer};
-use crate::{Error, ErrorKind, Result, TokenId};
+use crate::{Error, ErrorKind, Result, TokenId, threads};
 
 /// Which added tokens count as such.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -163,7 +163,7 @@ impl Renderer {
         let render = |(index, conversation)| {
             self.render(conversation, settings).map_err(|error| error.within(&format!("conversation {index}")))
         };
-        conversations.par_iter().enumerate().map(render).collect()
+        threads::shared(|| conversations.par_iter().enumerate().map(render).collect())
     }
 
     /// Encodes texts in parallel, without special tokens around them.
@@ -171,7 +171,7 @@ impl Renderer {
         let encode = |(index, text): (usize, &T)| {
             self.0.tokenizer.encode(text.as_ref()).map_err(|error| error.within(&format!("text {index}")))
         };
-        texts.par_iter().enumerate().map(encode).collect()
+        threads::shared(|| texts.par_iter().enumerate().map(encode).collect())
     }
 
     /// The bytes of a token.

@@ -181,6 +181,20 @@ class Chat:
             TokenizerError: An id is outside the vocabulary.
         """
 
+    def text_stream(self, *, skip_special_tokens: bool = False) -> TextStream:
+        """The text of a sequence of ids that arrive a few at a time.
+
+        Args:
+            skip_special_tokens: Whether to leave special tokens out.
+
+        Example:
+            >>> stream = chat.text_stream()
+            >>> [stream.push(token_id) for token_id in chat.encode("né")]
+            ['n', '', 'é']
+            >>> stream.finish()
+            ''
+        """
+
     def token_bytes(self, token_id: int) -> bytes:
         """The bytes that a token stands for, which need not be whole characters.
 
@@ -250,6 +264,27 @@ class Chat:
         """
 
     def _parts(self) -> tuple[bytes, str | dict[str, str] | None, dict[str, Any], list[tuple[int, str]]]: ...
+
+@final
+class TextStream:
+    """Text as its tokens arrive, made by `Chat.text_stream`.
+
+    What `push` gave and what `finish` gives, joined, is `Chat.decode` of all the ids, wherever they were cut. Text is
+    given as soon as later tokens cannot change it: bytes that may be the beginning of a character wait for its rest.
+    """
+
+    def push(self, token_ids: int | ArrayLike) -> str:
+        """Takes the next ids and gives the text that they settle, which may be empty.
+
+        Args:
+            token_ids: One id, or a sequence of ids.
+
+        Raises:
+            TokenizerError: An id is outside the vocabulary; the stream is as it was before.
+        """
+
+    def finish(self) -> str:
+        """Gives what still waits, since no token follows. The stream is then as it was before its first token."""
 
 @final
 class Rendered:

@@ -1,6 +1,7 @@
 //! Arrays across the border: any sequence of numbers in, read-only numpy arrays out.
 
-use numpy::{Element, PyArray1, PyArrayMethods, PyReadonlyArray1};
+use numpy::npyffi::NPY_ARRAY_WRITEABLE;
+use numpy::{Element, PyArray1, PyReadonlyArray1, PyUntypedArrayMethods};
 use pyo3::intern;
 use pyo3::prelude::*;
 
@@ -69,10 +70,15 @@ fn cast<'py, T: Element>(array: &Bound<'py, PyAny>, kind: &str) -> PyResult<PyRe
     cast.extract()
 }
 
+/// Up to this number, copying values into an array of numpy's own is quicker than lending it the vector.
+const FEW: usize = 256;
+
 /// A read-only numpy array of `values`.
-pub(super) fn frozen<T: Element>(py: Python<'_>, values: Vec<T>) -> Bound<'_, PyArray1<T>> {
-    let array = PyArray1::from_vec(py, values);
-    array.readwrite().make_nonwriteable();
+#[expect(unsafe_code, reason = "measured: the borrow checker of the numpy crate takes longer than a short text")]
+pub(super) fn frozen<T: Element + Copy>(py: Python<'_>, values: Vec<T>) -> Bound<'_, PyArray1<T>> {
+    let array = if values.len() <= FEW { PyArray1::from_slice(py, &values) } else { PyArray1::from_vec(py, values) };
+    // SAFETY: the array is new and nobody else has it; clearing a flag of its header touches no data.
+    unsafe { (*array.as_array_ptr()).fields.flags &= !NPY_ARRAY_WRITEABLE };
     array
 }
 

@@ -18,6 +18,7 @@ use super::error::{to_python, warn};
 use super::gil::detached;
 use super::options::{Options, clock, named_data};
 use super::rendered::{PyRendered, choice};
+use super::stream::PyTextStream;
 use super::trajectory::{PyTrajectory, identity};
 use crate::audit::Audit;
 use crate::message::Conversation;
@@ -26,6 +27,9 @@ use crate::template::{Clock, Template};
 use crate::tokenizer::Tokenizer;
 use crate::trajectory::{Dialogue, History};
 use crate::{Error, Result, TokenId};
+
+/// A shorter text is encoded before another thread could take the GIL.
+const SHORT_TEXT: usize = 512;
 
 /// The Python face of a [`Renderer`]; `tokentape.Chat` adds where its parts come from.
 #[pyclass(frozen, subclass, name = "Chat", module = "tokentape._core")]
@@ -148,7 +152,13 @@ impl PyChat {
     }
 
     fn encode<'py>(&self, py: Python<'py>, text: &str) -> PyResult<Bound<'py, PyArray1<TokenId>>> {
-        Ok(frozen(py, detached(py, || self.renderer.tokenizer().encode(text))?))
+        let tokenizer = self.renderer.tokenizer();
+        let ids = if text.len() < SHORT_TEXT {
+            tokenizer.encode(text).map_err(|error| to_python(py, &error))?
+        } else {
+            detached(py, || tokenizer.encode(text))?
+        };
+        Ok(frozen(py, ids))
     }
 
     fn encode_batch<'py>(
@@ -164,6 +174,13 @@ impl PyChat {
     fn decode(&self, py: Python<'_>, token_ids: &Bound<'_, PyAny>, skip_special_tokens: bool) -> PyResult<String> {
         let ids = arrays::token_ids("decode", token_ids)?;
         detached(py, || self.renderer.tokenizer().decode(&ids, skip_special_tokens))
+    }
+
+    #[pyo3(signature = (*, skip_special_tokens=false))]
+    fn text_stream(&self, py: Python<'_>, skip_special_tokens: bool) -> PyResult<PyTextStream> {
+        // Lays the tokens out, which takes a while the first time.
+        detached(py, || self.renderer.tokenizer().decode(&[], skip_special_tokens))?;
+        Ok(PyTextStream::new(self.renderer.clone(), skip_special_tokens))
     }
 
     fn token_bytes<'py>(&self, py: Python<'py>, token_id: TokenId) -> PyResult<Bound<'py, PyBytes>> {

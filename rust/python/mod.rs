@@ -17,6 +17,7 @@ mod rendered;
 mod rows;
 mod saved;
 mod span;
+mod stream;
 mod template;
 mod trajectory;
 mod turn;
@@ -45,6 +46,8 @@ mod _core {
     use super::rendered::PyRendered;
     #[pymodule_export]
     use super::span::{PyAssistantSpans, PySeam, PySpan};
+    #[pymodule_export]
+    use super::stream::PyTextStream;
     #[pymodule_export]
     use super::template::{PyChatTemplate, PyRenderedText};
     #[pymodule_export]

@@ -14,6 +14,7 @@ use super::span::PySpan;
 use crate::message::Data;
 use crate::render::CodePoints;
 use crate::template::{RenderOptions, RenderedText, Template};
+use crate::threads;
 
 /// The Python face of a [`Template`] with its special tokens.
 #[pyclass(frozen, subclass, name = "ChatTemplate", module = "tokentape")]
@@ -63,7 +64,7 @@ impl PyChatTemplate {
         let settings = self.settings(&options);
         let rendered = detached(py, || {
             let render = |conversation| self.template.render(conversation, &settings);
-            converted.par_iter().map(render).collect::<crate::Result<Vec<_>>>()
+            threads::shared(|| converted.par_iter().map(render).collect::<crate::Result<Vec<_>>>())
         })?;
         let pairs = rendered.into_iter().zip(converted);
         Ok(pairs.map(|(text, conversation)| PyRenderedText { text, messages: conversation.messages }).collect())

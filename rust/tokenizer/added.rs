@@ -102,6 +102,10 @@ pub(super) struct Matcher {
     first: FirstByte,
     /// For each first byte, its entries.
     ranges: Box<[Range<u32>; 256]>,
+    /// For each byte, whether some entry begins with it.
+    begins: Box<[bool; 256]>,
+    /// For each byte, whether it is the second of some entry; all, if an entry has no second.
+    second: Box<[bool; 256]>,
 }
 
 /// The bytes with which the contents begin.
@@ -123,6 +127,14 @@ impl Matcher {
             let begin = bytes.partition_point(|first| usize::from(*first) < byte) as u32;
             begin..bytes.partition_point(|first| usize::from(*first) <= byte) as u32
         });
+        let begins = std::array::from_fn(|byte| bytes.contains(&(byte as u8)));
+        let mut second = [false; 256];
+        for token in &tokens {
+            match token.content.as_bytes().get(1) {
+                Some(byte) => second[usize::from(*byte)] = true,
+                None => second = [true; 256],
+            }
+        }
         let mut distinct = bytes;
         distinct.dedup();
         let first = match *distinct.as_slice() {
@@ -132,7 +144,7 @@ impl Matcher {
             [one, two, three] => FirstByte::Three(one, two, three),
             _ => FirstByte::Many,
         };
-        Self { tokens, first, ranges: Box::new(ranges) }
+        Self { tokens, first, ranges: Box::new(ranges), begins: Box::new(begins), second: Box::new(second) }
     }
 
     /// Calls `part` with the parts of a text, in order. As in the reference, white space that one match has taken may
@@ -169,6 +181,10 @@ impl Matcher {
     fn search(&self, bytes: &[u8], mut from: usize, literal: Literal<'_>) -> Option<Match> {
         loop {
             from += self.candidate(bytes.get(from..)?)?;
+            if !bytes.get(from + 1).is_none_or(|byte| self.second[usize::from(*byte)]) {
+                from += 1;
+                continue;
+            }
             match self.longest(bytes, from, literal) {
                 Some(found) if found.counts => return Some(found),
                 Some(found) => return Some(self.shortened(bytes, found, literal)),
@@ -191,7 +207,7 @@ impl Matcher {
             FirstByte::One(one) => memchr(one, bytes),
             FirstByte::Two(one, two) => memchr2(one, two, bytes),
             FirstByte::Three(one, two, three) => memchr3(one, two, three, bytes),
-            FirstByte::Many => bytes.iter().position(|byte| !self.ranges[usize::from(*byte)].is_empty()),
+            FirstByte::Many => bytes.iter().position(|byte| self.begins[usize::from(*byte)]),
         }
     }
 
@@ -210,10 +226,13 @@ impl Matcher {
                 }
                 low += 1;
             }
-            let Some(&byte) = bytes.get(start + length) else { return best };
-            let found = self.tokens[low..high].partition_point(|token| token.content.as_bytes()[length] < byte);
-            let end = self.tokens[low..high].partition_point(|token| token.content.as_bytes()[length] <= byte);
-            (low, high) = (low + found, low + end);
+            let (Some(&byte), true) = (bytes.get(start + length), low < high) else { return best };
+            let at = |index: usize| self.tokens[index].content.as_bytes()[length];
+            if at(low) != byte || at(high - 1) != byte {
+                let found = self.tokens[low..high].partition_point(|token| token.content.as_bytes()[length] < byte);
+                let end = self.tokens[low..high].partition_point(|token| token.content.as_bytes()[length] <= byte);
+                (low, high) = (low + found, low + end);
+            }
             if low == high {
                 return best;
             }

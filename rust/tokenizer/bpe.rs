@@ -57,6 +57,15 @@ impl Scratch {
         self.starts.extend(self.symbols.iter().map(|symbol| symbol.start));
     }
 
+    /// Moves the starts inside characters to the first byte of the character.
+    pub(super) fn starts_of_characters(&mut self, piece: &[u8]) {
+        for start in &mut self.starts {
+            while piece[*start as usize] & 0xC0 == 0x80 {
+                *start -= 1;
+            }
+        }
+    }
+
     fn rank_all(&mut self, merges: &Merges) {
         for index in 1..self.symbols.len() {
             let right = self.symbols[index].id;

@@ -4,7 +4,7 @@
 
 use super::added::{Literal, Matcher, Part, Place};
 use super::bpe::Scratch;
-use super::cache::{Cache, Entry, Key};
+use super::cache::{Cache, Entry, Long, Short};
 use super::file::{File, Refusal, Shape};
 use super::normalize::{self, Normalised};
 use super::spaces;
@@ -42,22 +42,25 @@ struct Plain<'a> {
 }
 
 impl Plain<'_> {
-    /// The byte of the given text for a byte of this one: the first of its character.
+    /// The byte of the given text for the first byte of a character of this one.
     #[inline]
     fn place(&self, position: usize) -> u32 {
-        match self.origin {
-            Some(origin) => self.base + origin[position],
-            None => self.base + character_start(self.text.as_bytes(), position) as u32,
-        }
+        self.base + self.origin.map_or(position as u32, |origin| origin[position])
     }
 }
 
-#[inline]
-fn character_start(bytes: &[u8], mut position: usize) -> usize {
-    while bytes[position] & 0xC0 == 0x80 {
-        position -= 1;
-    }
-    position
+/// So many pretokens are cut off before the first of them is looked up: by then its entry is there.
+const LINE: usize = 32;
+
+/// A pretoken that waits to be looked up.
+#[derive(Clone, Copy, Default)]
+struct Waiting {
+    start: u32,
+    end: u32,
+    /// Its place in the table of short pretokens.
+    place: u32,
+    /// The key that no text has, if it is longer.
+    key: Short,
 }
 
 /// Ids, and starts if asked for.
@@ -75,11 +78,20 @@ impl<const STARTS: bool> Output<'_, STARTS> {
         }
     }
 
+    /// Writes room for three, and takes back what was not meant: that costs no branch.
     #[inline]
     fn push_entry(&mut self, entry: Entry, plain: &Plain<'_>, start: usize) {
-        self.push(entry.id(0), || plain.place(start));
-        for index in 1..entry.len() {
-            self.push(entry.id(index), || plain.place(start + entry.start(index) as usize));
+        let count = self.out.ids.len() + entry.len();
+        self.out.ids.extend_from_slice(&entry.ids());
+        self.out.ids.truncate(count);
+        if STARTS {
+            let inside = entry.starts();
+            let starts = match plain.origin {
+                None => inside.map(|inside| plain.base + start as u32 + inside),
+                Some(origin) => inside.map(|inside| plain.base + origin[start + inside as usize]),
+            };
+            self.out.starts.extend_from_slice(&starts);
+            self.out.starts.truncate(count);
         }
     }
 
@@ -91,16 +103,28 @@ impl<const STARTS: bool> Output<'_, STARTS> {
     }
 }
 
-impl Fast {
-    /// The fast path of a file, with its added tokens as the reference knows them; or why there is none.
-    pub(super) fn new(json: &[u8], added: &[AddedToken]) -> std::result::Result<Self, Refusal> {
+/// What of the fast path does not depend on added tokens.
+#[derive(Debug)]
+pub(super) struct Compiled {
+    cut: Cut,
+    vocabulary: Vocabulary,
+}
+
+impl Compiled {
+    /// Reads a file; or says why there is no fast path for it.
+    pub(super) fn new(json: &[u8]) -> std::result::Result<Self, Refusal> {
         let file = File::parse(json)?;
         let (cut, vocabulary) = match file.shape()? {
             Shape::ByteLevel { splitter, nfc } => (Cut::ByteLevel { splitter, nfc }, Vocabulary::byte_level(&file)?),
             Shape::Spaces { prepend } => (Cut::Spaces { prepend }, Vocabulary::byte_fallback(&file)?),
         };
+        Ok(Self { cut, vocabulary })
+    }
+
+    /// The fast path, with the added tokens as the reference knows them.
+    pub(super) fn with_added(self, added: &[AddedToken]) -> std::result::Result<Fast, Refusal> {
         let (mut normalised, raw): (Vec<_>, Vec<_>) = added.iter().cloned().partition(|token| token.normalized);
-        match cut {
+        match self.cut {
             Cut::ByteLevel { nfc: true, .. } => normalised.iter_mut().for_each(|token| {
                 if let Some(normal) = normalize::nfc(&token.content) {
                     token.content = normal.text;
@@ -109,9 +133,17 @@ impl Fast {
             Cut::Spaces { prepend } => check_normalised(&normalised, prepend)?,
             Cut::ByteLevel { .. } => {}
         }
-        Ok(Self { raw: Matcher::new(raw), normalised: Matcher::new(normalised), cut, vocabulary, cache: Cache::new() })
+        Ok(Fast {
+            raw: Matcher::new(raw),
+            normalised: Matcher::new(normalised),
+            cut: self.cut,
+            vocabulary: self.vocabulary,
+            cache: Cache::new(),
+        })
     }
+}
 
+impl Fast {
     /// What the path is, for people.
     pub(super) fn name(&self) -> String {
         match &self.cut {
@@ -182,9 +214,19 @@ impl Fast {
 
     fn plain<const STARTS: bool>(&self, plain: &Plain<'_>, output: &mut Output<'_, STARTS>) {
         let bytes = plain.text.as_bytes();
-        let piece = |start: usize, end: usize| self.pretoken(plain, start, end, output);
+        let begin = self.prepended(plain, output);
+        let mut line = [Waiting::default(); LINE];
+        let mut count = 0;
+        let piece = |start: usize, end: usize| {
+            line[count] = self.waiting(bytes, start, end);
+            count += 1;
+            if count == LINE {
+                self.serve(plain, &line, output);
+                count = 0;
+            }
+        };
         match &self.cut {
-            Cut::Spaces { prepend } => self.spaces(plain, *prepend, output),
+            Cut::Spaces { .. } => self.spaces(plain, begin, piece),
             Cut::ByteLevel { splitter, .. } => match splitter {
                 Splitter::Gpt2(splitter) => splitter.each(bytes, piece),
                 Splitter::Digit(splitter) => splitter.each(bytes, piece),
@@ -195,50 +237,67 @@ impl Fast {
                 Splitter::General(splitter) => splitter.each(bytes, piece),
             },
         }
+        self.serve(plain, &line[..count], output);
     }
 
-    fn spaces<const STARTS: bool>(&self, plain: &Plain<'_>, prepend: bool, output: &mut Output<'_, STARTS>) {
-        let Symbols::Characters { joined, .. } = &self.vocabulary.symbols else { return };
-        let mut start = 0;
+    /// The first piece, if a `▁` is put before it; and where the others begin.
+    fn prepended<const STARTS: bool>(&self, plain: &Plain<'_>, output: &mut Output<'_, STARTS>) -> usize {
+        let (Cut::Spaces { prepend: true }, Symbols::Characters { pairs, .. }) = (&self.cut, &self.vocabulary.symbols)
+        else {
+            return 0;
+        };
+        let end = pairs.next(plain.text, 0);
+        self.merge(plain, 0, end, true, &mut output.scratch);
+        output.scratch.starts_of_characters(&plain.text.as_bytes()[..end]);
+        output.push_merged(plain, 0);
+        end
+    }
+
+    fn spaces(&self, plain: &Plain<'_>, mut start: usize, mut piece: impl FnMut(usize, usize)) {
+        let Symbols::Characters { pairs, .. } = &self.vocabulary.symbols else { return };
         while start < plain.text.len() {
-            let end = spaces::next(plain.text, start, joined);
-            if prepend && start == 0 {
-                self.merge(plain, start, end, true, &mut output.scratch);
-                output.push_merged(plain, start);
-            } else {
-                self.pretoken(plain, start, end, output);
-            }
+            let end = pairs.next(plain.text, start);
+            piece(start, end);
             start = end;
         }
     }
 
+    /// Takes a pretoken in, and has its entry fetched.
     #[inline]
-    fn pretoken<const STARTS: bool>(
-        &self,
-        plain: &Plain<'_>,
-        start: usize,
-        end: usize,
-        output: &mut Output<'_, STARTS>,
-    ) {
-        let key = Key::new(plain.text.as_bytes(), start, end);
-        match key.and_then(|key| self.cache.get(key)) {
-            Some(entry) => output.push_entry(entry, plain, start),
-            None => self.missed(plain, start, end, key, output),
+    fn waiting(&self, bytes: &[u8], start: usize, end: usize) -> Waiting {
+        let key = Short::new(bytes, start, end).unwrap_or_default();
+        let place = self.cache.short.place(key);
+        self.cache.short.prefetch(place);
+        Waiting { start: start as u32, end: end as u32, place, key }
+    }
+
+    #[inline]
+    fn serve<const STARTS: bool>(&self, plain: &Plain<'_>, line: &[Waiting], output: &mut Output<'_, STARTS>) {
+        for waiting in line {
+            match self.cache.short.get(waiting.place, waiting.key) {
+                Some(entry) => output.push_entry(entry, plain, waiting.start as usize),
+                None => self.missed(plain, *waiting, output),
+            }
         }
     }
 
     #[cold]
-    fn missed<const STARTS: bool>(
-        &self,
-        plain: &Plain<'_>,
-        start: usize,
-        end: usize,
-        key: Option<Key>,
-        output: &mut Output<'_, STARTS>,
-    ) {
+    fn missed<const STARTS: bool>(&self, plain: &Plain<'_>, waiting: Waiting, output: &mut Output<'_, STARTS>) {
+        let (start, end) = (waiting.start as usize, waiting.end as usize);
+        let piece = &plain.text.as_bytes()[start..end];
+        let short = Some(waiting.key).filter(|key| *key != Short::default());
+        let long = if short.is_none() { Long::new(piece) } else { None };
+        if let Some(entry) = long.and_then(|key| self.cache.long.get(self.cache.long.place(key), key)) {
+            return output.push_entry(entry, plain, start);
+        }
         self.merge(plain, start, end, false, &mut output.scratch);
-        if let (Some(key), Some(entry)) = (key, Entry::new(&output.scratch.ids, &output.scratch.starts)) {
-            self.cache.put(key, entry);
+        output.scratch.starts_of_characters(piece);
+        if let Some(entry) = Entry::new(&output.scratch.ids, &output.scratch.starts) {
+            match (short, long) {
+                (Some(key), _) => self.cache.short.put(key, entry),
+                (None, Some(key)) => self.cache.long.put(key, entry),
+                (None, None) => {}
+            }
         }
         output.push_merged(plain, start);
     }

@@ -24,7 +24,6 @@ mod vocab;
 use std::ops::Range;
 use std::sync::OnceLock;
 
-use rayon::prelude::*;
 use sha2::{Digest, Sha256};
 
 pub use self::added::AddedToken;
@@ -32,7 +31,7 @@ use self::added::Literal;
 use self::bytes::TokenBytes;
 pub use self::decode::TextStream;
 pub use self::engine::Engine;
-use self::fast::Fast;
+use self::fast::{Compiled, Fast};
 use self::file::Refusal;
 use self::pieces::Pieces;
 use self::reference::Reference;
@@ -64,12 +63,19 @@ pub struct Tokenizer {
 impl Tokenizer {
     /// Reads the content of a `tokenizer.json`.
     pub fn from_json(json: &[u8]) -> Result<Self> {
-        let reference = Reference::from_json(json)?;
+        // The library's own loading takes longest, so the rest goes on beside it.
+        let (reference, compiled, sha256) = std::thread::scope(|scope| {
+            let compiled = scope.spawn(|| Compiled::new(json));
+            let sha256 = scope.spawn(|| format!("{:x}", Sha256::digest(json)));
+            let reference = Reference::from_json(json);
+            let died = |_| failure("a thread that reads the tokenizer died");
+            Ok::<_, Error>((reference?, compiled.join().map_err(died)?, sha256.join().map_err(died)?))
+        })?;
         let added = reference.added_tokens();
         let bytes = TokenBytes::of(&reference);
-        let (fast, engine) = checked(Fast::new(json, &added), &reference, &added);
-        let pieces = OnceLock::new();
-        Ok(Self { fast, engine, reference, bytes, pieces, added, sha256: format!("{:x}", Sha256::digest(json)) })
+        let fast = compiled.and_then(|compiled| compiled.with_added(&added));
+        let (fast, engine) = checked(fast, &reference, &added);
+        Ok(Self { fast, engine, reference, bytes, pieces: OnceLock::new(), added, sha256 })
     }
 
     /// Which path encodes, and why.
@@ -107,11 +113,6 @@ impl Tokenizer {
             }
             None => self.reference.encode_with_offsets(text),
         }
-    }
-
-    /// The ids of many texts, each encoded by one of the threads of the pool.
-    pub fn encode_batch<T: AsRef<str> + Sync>(&self, texts: &[T]) -> Result<Vec<Vec<TokenId>>> {
-        texts.par_iter().map(|text| self.encode(text.as_ref())).collect()
     }
 
     /// The ids of a text in which an added token counts only where its spelling lies wholly inside one of the `literal`
@@ -271,7 +272,8 @@ pub(crate) mod tests {
         vocab.insert("a".to_owned(), b);
         vocab.insert("b".to_owned(), a);
         let tokenizer = byte_level();
-        let fast = Fast::new(json.to_string().as_bytes(), tokenizer.added_tokens());
+        let compiled = Compiled::new(json.to_string().as_bytes());
+        let fast = compiled.and_then(|compiled| compiled.with_added(tokenizer.added_tokens()));
         let (fast, engine) = checked(fast, &tokenizer.reference, tokenizer.added_tokens());
         assert!(fast.is_none() && !engine.is_fast());
         let warning = engine.warning().unwrap();

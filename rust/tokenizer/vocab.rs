@@ -7,6 +7,7 @@ use foldhash::fast::RandomState;
 use super::bytes::letters;
 use super::file::{File, Refusal};
 use super::merges::Merges;
+use super::spaces::Pairs;
 use crate::TokenId;
 
 type Ids<'a> = HashMap<&'a str, TokenId, RandomState>;
@@ -17,7 +18,7 @@ pub(super) enum Symbols {
     /// One symbol a byte.
     Bytes(Box<[TokenId; 256]>),
     /// One symbol a character, with `▁` for a space; a character that is no token is spelled in bytes.
-    Characters { ids: HashMap<char, TokenId, RandomState>, bytes: Box<[TokenId; 256]>, joined: Vec<char> },
+    Characters { ids: HashMap<char, TokenId, RandomState>, bytes: Box<[TokenId; 256]>, pairs: Pairs },
 }
 
 /// The vocabulary.
@@ -64,7 +65,7 @@ impl Vocabulary {
         }
         let single = |text: &str| text.chars().next().filter(|letter| letter.len_utf8() == text.len());
         let characters = ids.iter().filter_map(|(text, id)| Some((single(text)?, *id))).collect();
-        let symbols = Symbols::Characters { ids: characters, bytes, joined: joined(file) };
+        let symbols = Symbols::Characters { ids: characters, bytes, pairs: pairs(file) };
         let whole = HashMap::with_hasher(RandomState::default());
         Ok(Self { symbols, merges: merges(file, &ids)?, whole })
     }
@@ -92,18 +93,11 @@ fn spells_byte(text: &str) -> bool {
     text.len() == 6 && text.starts_with("<0x") && text.ends_with('>')
 }
 
-/// The characters that some merge joins with a `▁` behind them: everywhere else a text can be cut before a `▁`, because
-/// no token spans the cut.
-fn joined(file: &File<'_>) -> Vec<char> {
-    let mut found = Vec::new();
+/// The neighbours inside all that merges make.
+fn pairs(file: &File<'_>) -> Pairs {
+    let mut pairs = Pairs::new();
     for merge in &file.model.merges {
-        let letters = merge.0.0.chars().chain(merge.1.0.chars());
-        letters.fold('▁', |before, letter| {
-            if letter == '▁' && before != '▁' && !found.contains(&before) {
-                found.push(before);
-            }
-            letter
-        });
+        pairs.add(&merge.0.0, &merge.1.0);
     }
-    found
+    pairs
 }

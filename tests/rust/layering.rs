@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 const FLOORS: &[&[&str]] = &[
-    &["error", "author"],
+    &["error", "author", "threads"],
     &["message", "row", "columns", "advantage", "plan"],
     &["template", "tokenizer", "tree"],
     &["mask"],

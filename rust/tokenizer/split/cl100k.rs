@@ -5,6 +5,7 @@
 use super::Split;
 use super::class::{self, BREAK, Class, LETTER, NUMBER, SPACE};
 use super::contraction;
+use super::eight;
 use super::space::space_run;
 
 /// Up to three digits together.
@@ -22,7 +23,7 @@ impl<const DIGITS: usize> Split for Cl100k<DIGITS> {
     fn next(&self, bytes: &[u8], start: usize) -> usize {
         let (first, length) = class::at(bytes, start);
         if first & LETTER != 0 {
-            return run(bytes, start + length, LETTER);
+            return letters(bytes, start + length);
         }
         let second_start = start + length;
         let (second, second_length) = class::at(bytes, second_start);
@@ -32,7 +33,7 @@ impl<const DIGITS: usize> Split for Cl100k<DIGITS> {
             {
                 return end;
             }
-            return run(bytes, second_start + second_length, LETTER);
+            return letters(bytes, second_start + second_length);
         }
         if first & NUMBER != 0 {
             return numbers(bytes, second_start, DIGITS - 1);
@@ -44,6 +45,16 @@ impl<const DIGITS: usize> Split for Cl100k<DIGITS> {
             return others(bytes, second_start + second_length);
         }
         space_run(bytes, start)
+    }
+}
+
+/// The end of the run of letters.
+#[inline]
+pub(super) fn letters(bytes: &[u8], position: usize) -> usize {
+    let position = eight::letters(bytes, position);
+    match bytes.get(position) {
+        Some(byte) if byte.is_ascii() && !byte.is_ascii_alphabetic() => position,
+        _ => run(bytes, position, LETTER),
     }
 }
 

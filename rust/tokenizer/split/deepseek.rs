@@ -5,6 +5,7 @@
 use super::Split;
 use super::cl100k::{numbers, run};
 use super::class::{self, BREAK, Class, KANA, LETTER, MARK, NUMBER, SPACE, SYMBOL};
+use super::eight;
 use super::space::space_run;
 
 /// The patterns, each applied to the pieces of the one before.
@@ -63,6 +64,9 @@ fn words(bytes: &[u8], mut start: usize, piece: &mut impl FnMut(usize, usize)) {
 #[inline]
 fn piece_end(bytes: &[u8], mut position: usize, kana: Class) -> usize {
     loop {
+        if kana == 0 {
+            position = eight::without_digits(bytes, position);
+        }
         let (class, length) = class::at(bytes, position);
         // A run of kana has no numbers in it, and other text has neither.
         if length == 0 || class & KANA != kana || class & NUMBER != 0 {
@@ -81,11 +85,11 @@ fn matched(bytes: &[u8], start: usize) -> Option<usize> {
         return Some(letters(bytes, second_start));
     }
     if first & (LETTER | MARK) != 0 {
-        return Some(run(bytes, second_start, LETTER | MARK));
+        return Some(word(bytes, second_start));
     }
     let (second, second_length) = class::at(bytes, second_start);
     if first & (BREAK | SYMBOL) == 0 && second & (LETTER | MARK) != 0 {
-        return Some(run(bytes, second_start + second_length, LETTER | MARK));
+        return Some(word(bytes, second_start + second_length));
     }
     if first & SYMBOL != 0 {
         return Some(symbols(bytes, second_start));
@@ -96,8 +100,21 @@ fn matched(bytes: &[u8], start: usize) -> Option<usize> {
     (first & SPACE != 0).then(|| space_run(bytes, start))
 }
 
+/// `[A-Za-z]*`
+#[inline]
 fn letters(bytes: &[u8], start: usize) -> usize {
+    let start = eight::letters(bytes, start);
     bytes[start..].iter().position(|byte| !byte.is_ascii_alphabetic()).map_or(bytes.len(), |length| start + length)
+}
+
+/// `[\p{L}\p{M}]*`
+#[inline]
+fn word(bytes: &[u8], start: usize) -> usize {
+    let end = eight::letters(bytes, start);
+    match bytes.get(end) {
+        Some(byte) if byte.is_ascii() && !byte.is_ascii_alphabetic() => end,
+        _ => run(bytes, end, LETTER | MARK),
+    }
 }
 
 /// `[\p{P}\p{S}]*[\r\n]*`

@@ -3,7 +3,7 @@
 //! *Invariant*: the same pieces as [`PATTERN`] gives with the reference's regex engine.
 
 use super::Split;
-use super::cl100k::{not, run};
+use super::cl100k::{letters, not, run};
 use super::class::{self, LETTER, NUMBER, SPACE};
 use super::contraction;
 use super::space::without_last;
@@ -28,7 +28,7 @@ impl Split for Gpt2 {
         let (class, length) = if blank { class::at(bytes, start + 1) } else { (first, length) };
         let inside = start + usize::from(blank) + length;
         if class & LETTER != 0 {
-            run(bytes, inside, LETTER)
+            letters(bytes, inside)
         } else if class & NUMBER != 0 {
             run(bytes, inside, NUMBER)
         } else if class & SPACE == 0 && length > 0 {

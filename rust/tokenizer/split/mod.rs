@@ -7,6 +7,7 @@ mod cl100k;
 pub(crate) mod class;
 mod contraction;
 mod deepseek;
+mod eight;
 mod general;
 mod gpt2;
 mod o200k;

@@ -6,6 +6,7 @@ use super::Split;
 use super::cl100k::{not, numbers, run};
 use super::class::{self, BREAK, CASELESS, Class, LETTER, LOWER, MARK, NUMBER, SPACE, UPPER};
 use super::contraction;
+use super::eight;
 use super::space::space_run;
 
 /// The split of o200k.
@@ -71,6 +72,13 @@ fn word(bytes: &[u8], start: usize, first: Class, second_start: usize) -> Option
 /// `HEAD*TAIL+`
 #[inline]
 fn lower(bytes: &[u8], start: usize) -> Option<usize> {
+    // Most words are small letters, perhaps after one capital.
+    let first = start + usize::from(bytes.get(start).is_some_and(u8::is_ascii_uppercase));
+    let end = eight::small(bytes, first);
+    if end > first && bytes.get(end).is_some_and(u8::is_ascii) {
+        // A small letter can only be followed by more near the end of the text.
+        return Some(run(bytes, end, TAIL));
+    }
     let mut position = start;
     let mut after_both = None;
     loop {
