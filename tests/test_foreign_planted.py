@@ -204,3 +204,14 @@ def test_a_fault_in_a_node_of_a_graph_is_found_there(tmp_path, kind, change):
     report = tt.lint(tmp_path / "a.jsonl")
     assert [(fault.row, fault.node) for fault in report.faults if fault.kind == kind] == [(0, 4)]
     assert {fault.row for fault in report.faults} == {0}
+
+
+def test_a_group_that_stands_twice_is_found_row_by_row(tmp_path):
+    source = rollouts.folder() / "atropos" / "good_process_messages.jsonl"
+    if not source.exists():
+        pytest.skip(f"no {source}")
+    lines = source.read_text().splitlines()
+    (tmp_path / "a.jsonl").write_text("\n".join([*lines, lines[1]]) + "\n")
+    found = tt.lint(tmp_path / "a.jsonl").faults
+    rows = sum(len(json.loads(line)["tokens"]) for line in lines)
+    assert [(fault.kind, fault.row) for fault in found] == [("duplicated-row", rows + index) for index in range(4)]

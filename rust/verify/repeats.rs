@@ -41,8 +41,9 @@ pub(super) struct Keys {
     pub(super) id: Option<u64>,
 }
 
-/// The texts that tell rows apart.
-const TEXTS: [&str; 4] = ["group_id", "rollout_id", "trajectory_id", "messages"];
+/// The texts that tell rows apart: those of a row with an id, and those of one without, whose group may be a number only.
+const TEXTS: [&str; 4] = ["messages", "group_id", "rollout_id", "trajectory_id"];
+const TEXTS_WITHOUT_ID: usize = 1;
 
 /// Hashes a row. Two answers may be equal, and so a row without id and without logprobs has no key.
 pub(super) fn keys(view: &View<'_>, row: usize, tape: &Tape<'_>, reward: Option<f32>) -> Result<Keys> {
@@ -51,8 +52,9 @@ pub(super) fn keys(view: &View<'_>, row: usize, tape: &Tape<'_>, reward: Option<
     if tape.logprobs.is_none() && id.is_none() || tape.ids.is_empty() {
         return Ok(Keys { content: None, id });
     }
+    let names = if id.is_none() { &TEXTS[..TEXTS_WITHOUT_ID] } else { &TEXTS[..] };
     let texts: Vec<&str> =
-        TEXTS.iter().map(|name| Ok::<_, Error>(view.text(name)?.value(row))).collect::<Result<_>>()?;
+        names.iter().map(|name| Ok::<_, Error>(view.text(name)?.value(row))).collect::<Result<_>>()?;
     let content = hash(|hasher| {
         tape.ids.hash(hasher);
         tape.sampled.hash(hasher);
