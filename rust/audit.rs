@@ -16,6 +16,7 @@ pub use probes::scenarios;
 
 use crate::mask::Masker;
 use crate::message::Conversation;
+use crate::parse::{Grammar, Parser};
 use crate::render::{RenderSettings, Renderer, StopToken};
 use crate::template::{RenderOptions, Template};
 use crate::{Result, TokenId};
@@ -61,6 +62,8 @@ pub struct Audit {
     pub stop_tokens: Vec<StopToken>,
     /// Beginnings of an answer that would change the tokens of the prompt.
     pub seams: Vec<UnsafeSeam>,
+    /// What a sampled turn looks like, as far as the template shows it.
+    pub grammar: Option<Grammar>,
     /// What the template makes use of: names of its variables, functions and tags.
     pub features: Vec<&'static str>,
 }
@@ -80,6 +83,7 @@ impl Audit {
             after_turn_end: after_turn_end(masker, &options),
             stop_tokens: renderer.stop_tokens().to_vec(),
             seams: unsafe_seams(renderer, settings),
+            grammar: Parser::learned(renderer, settings).ok().map(|parser| parser.grammar().clone()),
             features: features(masker.template().source()),
         })
     }

@@ -30,9 +30,10 @@ pub mod mask;
 // Floor 4
 pub mod render;
 // Floor 5
-pub mod audit;
 pub mod bridge;
+pub mod parse;
 // Floor 6
+pub mod audit;
 pub mod trajectory;
 // Floor 7
 pub mod group;

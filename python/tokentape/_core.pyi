@@ -262,6 +262,66 @@ class Chat:
             >>> audit.to_dict()["turn_ends"]
             ['<end>']
         """
+    def parse(
+        self,
+        token_ids: ArrayLike,
+        tools: Any = None,
+        prompt: Any = None,
+        *,
+        grammar: dict[str, Any] | None = None,
+    ) -> Message:
+        """What a sampled turn says: reasoning, content, tool calls.
+
+        The format is learned from the chat template, once. Control tokens are matched as ids, so a marker that the model
+        typed out is text. Nothing that a model can sample raises.
+
+        Args:
+            token_ids: The sampled ids, stop token included if one was sampled.
+            tools: The declared tools, as `render` takes them. They give bare values their types, and tell unknown tools.
+            prompt: The ids or the text of the prompt, or of its end, or what `render` made: whether it opened reasoning.
+                By default what the template writes with its own default arguments.
+            grammar: A declared format in place of the learned one, of the form of `grammar`.
+
+        Raises:
+            TokenizerError: An id is outside the vocabulary.
+            ArgumentError: The grammar has another form.
+            RenderError: There is no chat template, and no grammar is given.
+
+        Example:
+            >>> message = chat.parse(chat.encode("Hello!<end>"))
+            >>> message.content, message.finished
+            ('Hello!', True)
+        """
+    def parse_stream(
+        self, tools: Any = None, prompt: Any = None, *, grammar: dict[str, Any] | None = None
+    ) -> ParseStream:
+        """The same for a turn whose ids arrive one by one.
+
+        Args:
+            tools: As in `parse`.
+            prompt: As in `parse`. Give it: without it, the end of a reasoning block whose beginning was not seen turns
+                what was given as content into reasoning.
+            grammar: As in `parse`.
+
+        Raises:
+            ArgumentError: The grammar has another form.
+            RenderError: There is no chat template, and no grammar is given.
+
+        Example:
+            >>> stream = chat.parse_stream()
+            >>> [delta for id in chat.encode("Hi!<end>") for delta in stream.push([id])]
+            [('content', 'H'), ('content', 'i'), ('content', '!')]
+            >>> stream.finish()[0].finished
+            True
+        """
+    @property
+    def grammar(self) -> dict[str, Any]:
+        """The format of a sampled turn as it was learned from the template; `str(audit())` says it in words.
+
+        Example:
+            >>> chat.grammar["stops"]
+            ['<end>']
+        """
 
     def _parts(self) -> tuple[bytes, str | dict[str, str] | None, dict[str, Any], list[tuple[int, str]]]: ...
 
@@ -285,6 +345,88 @@ class TextStream:
 
     def finish(self) -> str:
         """Gives what still waits, since no token follows. The stream is then as it was before its first token."""
+
+@final
+class Message:
+    """What a turn says. `render` and `act(message=)` take it as it is."""
+
+    role: Final[str]
+    """Always `"assistant"`."""
+    @property
+    def content(self) -> str:
+        """The content, without white space around it."""
+    @property
+    def reasoning(self) -> str | None:
+        """The reasoning: empty if its block is, None if there is no block."""
+    @property
+    def reasoning_content(self) -> str | None:
+        """The same as `reasoning`, under the name that chat templates read."""
+    @property
+    def tool_calls(self) -> tuple[ToolCall, ...]:
+        """All attempts at calls, in order, whatever became of them."""
+    @property
+    def reasoning_complete(self) -> bool:
+        """False if the ids end inside reasoning, at a stop token too."""
+    @property
+    def finished(self) -> bool:
+        """Whether a stop token was sampled."""
+    def to_dict(self) -> dict[str, Any]:
+        """The message as conversations hold it.
+
+        Calls that are `ok` or of an unknown tool are its `tool_calls`, each with an id; the text of any other attempt ends
+        its content. Arguments are JSON text where the template wants them so.
+        """
+    def model_dump(self) -> dict[str, Any]:
+        """The same as `to_dict`."""
+    def __eq__(self, other: object, /) -> bool: ...
+
+@final
+class ToolCall:
+    """An attempt at a tool call."""
+
+    @property
+    def name(self) -> str | None:
+        """The name of the tool, as far as it could be read."""
+    @property
+    def arguments(self) -> dict[str, Any] | None:
+        """The arguments, if they could be read."""
+    @property
+    def status(self) -> Literal["ok", "invalid_json", "unclosed", "unknown_tool", "malformed"]:
+        """What became of it.
+
+        `"ok"`: closed, well formed, and declared: safe to run. `"unknown_tool"`: well formed, but not declared.
+        `"invalid_json"`: closed, but its arguments do not parse or do not fit their types. `"unclosed"`: the output ended
+        inside. `"malformed"`: closed, but of another shape.
+        """
+    @property
+    def raw(self) -> str:
+        """The text of the attempt, without the marks around it."""
+    @property
+    def id(self) -> str:
+        """The id that was sampled with the call, or one made from its place: `"call00001"`."""
+    @property
+    def token_span(self) -> tuple[int, int]:
+        """The sampled tokens of the attempt, marks included: first, and one behind the last."""
+
+@final
+class ParseStream:
+    """A turn that is read as its ids arrive; `Chat.parse_stream` makes one."""
+
+    def push(self, token_ids: ArrayLike) -> list[tuple[str, str | ToolCall]]:
+        """Takes the next ids, and gives what they settle, each as a pair of its kind and a text or call.
+
+        The kinds are `"reasoning"`, `"content"`, `"tool_call"`, and, where no prompt was given, `"content_was_reasoning"`.
+
+        Raises:
+            TokenizerError: An id is outside the vocabulary; the stream is as it was.
+            ArgumentError: The turn is finished.
+        """
+    def finish(self) -> tuple[Message, list[tuple[str, str | ToolCall]]]:
+        """Ends the turn: the message, equal to that of `Chat.parse`, and what was not settled before.
+
+        Raises:
+            ArgumentError: The turn is finished.
+        """
 
 @final
 class Rendered:

@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 
 use super::{Audit, Check, Prefix, Verdict};
 use crate::message::{Conversation, Data};
+use crate::parse::Grammar;
 use crate::render::StopToken;
 
 impl Audit {
@@ -23,6 +24,9 @@ impl Audit {
             let _ = writeln!(out, "  It {} {}. {}", finding.kind, finding.what, finding.words);
         }
         self.write_turn_end(&mut out);
+        for sentence in self.grammar.iter().flat_map(Grammar::to_words) {
+            let _ = writeln!(out, "  {sentence}");
+        }
         for seam in &self.seams {
             let _ = writeln!(
                 out,
@@ -102,6 +106,7 @@ impl Audit {
             "after_turn_end": self.after_turn_end,
             "stop_tokens": stops.collect::<Value>(),
             "unsafe_seams": seams.collect::<Value>(),
+            "grammar": self.grammar,
             "features": self.features,
         })
     }

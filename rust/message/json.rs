@@ -12,7 +12,8 @@ impl Data {
         serde_json::from_str(text).map(Self::from_value).map_err(|error| Error::value(format!("not JSON: {error}")))
     }
 
-    fn from_value(value: serde_json::Value) -> Self {
+    /// What a parsed JSON value says.
+    pub(crate) fn from_value(value: serde_json::Value) -> Self {
         match value {
             serde_json::Value::Null => Self::Null,
             serde_json::Value::Bool(flag) => Self::Bool(flag),

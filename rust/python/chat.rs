@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 use std::ffi::CString;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
 
 use numpy::PyArray1;
 use pyo3::exceptions::PyUserWarning;
@@ -17,11 +17,13 @@ use super::convert;
 use super::error::{to_python, warn};
 use super::gil::detached;
 use super::options::{Options, clock, named_data};
+use super::parse::{self, PyMessage, PyParseStream};
 use super::rendered::{PyRendered, choice};
 use super::stream::PyTextStream;
 use super::trajectory::{PyTrajectory, identity};
 use crate::audit::Audit;
 use crate::message::Conversation;
+use crate::parse::Parser;
 use crate::render::{ControlTokens, RenderSettings, Renderer, StopSource, StopToken, Templates, unread_argument};
 use crate::template::{Clock, Template};
 use crate::tokenizer::Tokenizer;
@@ -37,9 +39,24 @@ pub(super) struct PyChat {
     renderer: Renderer,
     /// Set once a person was told what the template does to history.
     history_told: AtomicBool,
+    /// Learned when something is first parsed.
+    parser: OnceLock<Arc<Parser>>,
 }
 
 impl PyChat {
+    /// The parser of what the template writes, or of a declared format.
+    fn parser(&self, py: Python<'_>, grammar: Option<&Bound<'_, PyAny>>) -> PyResult<Arc<Parser>> {
+        if let Some(grammar) = grammar {
+            let grammar = parse::grammar(grammar)?;
+            return detached(py, || Ok(Arc::new(Parser::declared(&self.renderer, grammar))));
+        }
+        if let Some(parser) = self.parser.get() {
+            return Ok(parser.clone());
+        }
+        let learned = detached(py, || Parser::learned(&self.renderer, &RenderSettings::default()))?;
+        Ok(self.parser.get_or_init(|| Arc::new(learned)).clone())
+    }
+
     /// The engine, for other classes that render with it.
     pub(super) fn renderer(&self) -> &Renderer {
         &self.renderer
@@ -81,7 +98,7 @@ impl PyChat {
         if let Some(warning) = renderer.tokenizer().engine().warning() {
             PyErr::warn(py, &py.get_type::<PyUserWarning>(), &CString::new(warning)?, 1)?;
         }
-        Ok(Self { renderer, history_told: AtomicBool::new(false) })
+        Ok(Self { renderer, history_told: AtomicBool::new(false), parser: OnceLock::new() })
     }
 
     #[pyo3(signature = (messages, **options), text_signature = "(self, messages, *, tools=None, documents=None, add_generation_prompt=False, continue_final_message=False, now=None, control_tokens='all', trusted_roles=(), seams='parity', chat_template=None, template_kwargs=None, **kwargs)")]
@@ -242,6 +259,34 @@ impl PyChat {
         let mut settings = RenderSettings { template: chat_template.map(Arc::from), ..RenderSettings::default() };
         settings.options.now = now.map(clock).transpose()?.flatten();
         detached(py, || Audit::of(&self.renderer, &settings)).map(PyAudit::new)
+    }
+
+    #[pyo3(signature = (token_ids, tools=None, prompt=None, *, grammar=None))]
+    fn parse(
+        &self,
+        py: Python<'_>,
+        token_ids: &Bound<'_, PyAny>,
+        tools: Option<&Bound<'_, PyAny>>,
+        prompt: Option<&Bound<'_, PyAny>>,
+        grammar: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<PyMessage> {
+        parse::parse(py, &*self.parser(py, grammar)?, token_ids, tools, prompt)
+    }
+
+    #[pyo3(signature = (tools=None, prompt=None, *, grammar=None))]
+    fn parse_stream(
+        &self,
+        py: Python<'_>,
+        tools: Option<&Bound<'_, PyAny>>,
+        prompt: Option<&Bound<'_, PyAny>>,
+        grammar: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<PyParseStream> {
+        parse::stream(py, &self.parser(py, grammar)?, tools, prompt)
+    }
+
+    #[getter]
+    fn grammar<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        parse::grammar_dict(py, self.parser(py, None)?.grammar())
     }
 
     fn __repr__(&self) -> String {

@@ -56,7 +56,7 @@ pub(super) fn conversation(
 }
 
 /// Tools as schemas: dicts as they are, functions by their signature and docstring.
-fn tool_schemas(tools: &Bound<'_, PyAny>) -> PyResult<Data> {
+pub(super) fn tool_schemas(tools: &Bound<'_, PyAny>) -> PyResult<Data> {
     let py = tools.py();
     if json_text(tools)?.is_some() {
         return json_or_data("tools", tools);

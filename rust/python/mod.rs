@@ -13,6 +13,7 @@ mod json;
 mod merge;
 mod options;
 mod pack;
+mod parse;
 mod rendered;
 mod rows;
 mod saved;
@@ -42,6 +43,8 @@ mod _core {
     use super::merge::merge;
     #[pymodule_export]
     use super::pack::{PyPackedBatch, PyPacking, pack, plan_bins};
+    #[pymodule_export]
+    use super::parse::{PyMessage, PyParseStream, PyToolCall};
     #[pymodule_export]
     use super::rendered::PyRendered;
     #[pymodule_export]

@@ -1,0 +1,162 @@
+//! Sampled ids to a message: reasoning, content, and tool calls with a status each.
+//!
+//! The format is learned from the chat template ([`Grammar`]), by rendering conversations and comparing; it may also be
+//! declared. Control tokens are matched as ids: a marker that the model typed out is text.
+//!
+//! *Invariants.* A call has the status [`Status::Ok`] only if its marks closed it, its arguments parsed, and the tool is
+//! known. Each sampled token belongs to one of content, reasoning, a call, or the marks around them. Parsing never fails,
+//! whatever is sampled, and any split of the ids gives the same message.
+
+mod body;
+mod compiled;
+mod grammar;
+mod learn;
+mod machine;
+mod message;
+mod parts;
+mod quotes;
+mod schema;
+mod text;
+mod wire;
+mod words;
+
+use std::sync::Arc;
+
+use compiled::Compiled;
+pub use grammar::{Body, Calls, Frame, Grammar, KEY, Literals, Parts, Tags};
+use machine::Machine;
+pub use message::{Delta, Message, Status, ToolCall, call_id};
+pub use schema::Tools;
+use wire::Alphabet;
+
+use crate::render::{RenderSettings, Renderer};
+use crate::{Error, Result, TokenId};
+
+/// What stands before the sampled ids.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Prompt<'a> {
+    /// Not given: the template's own prompt with its default arguments.
+    #[default]
+    Default,
+    /// The ids of the prompt, or of its end.
+    Ids(&'a [TokenId]),
+    /// The text of the prompt, or of its end.
+    Text(&'a str),
+}
+
+/// So many tokens of a prompt are looked at, from its end.
+const PROMPT_TOKENS: usize = 4096;
+
+/// A grammar with the tokenizer whose ids it reads. Shared freely between threads.
+#[derive(Debug)]
+pub struct Parser {
+    renderer: Renderer,
+    grammar: Grammar,
+    compiled: Arc<Compiled>,
+}
+
+impl Parser {
+    /// A parser of the format that a template of the renderer writes: the one that renders a conversation with tools,
+    /// unless a name is given.
+    pub fn learned(renderer: &Renderer, settings: &RenderSettings) -> Result<Self> {
+        let masker = renderer.templates().select(settings.template.as_deref(), true)?;
+        let grammar = learn::learn(masker, &renderer.options(settings));
+        Ok(Self::declared(renderer, grammar))
+    }
+
+    /// A parser of a declared format.
+    pub fn declared(renderer: &Renderer, grammar: Grammar) -> Self {
+        let mut complete = grammar.clone();
+        // A mark that closes something within a turn ends no turn.
+        let marks = Grammar { stops: Vec::new(), header: String::new(), prefill: String::new(), ..grammar.clone() };
+        let marks = marks.texts();
+        for stop in renderer.stop_tokens() {
+            let text = &*stop.text;
+            let is_mark = marks.iter().any(|mark| mark.contains(text));
+            if !text.is_empty() && !is_mark && !grammar.stops.iter().any(|known| known == text) {
+                complete.stops.push(text.to_owned());
+            }
+        }
+        let alphabet = Alphabet::new(renderer.tokenizer(), &complete.texts());
+        let compiled = Arc::new(Compiled::new(&complete, alphabet));
+        Self { renderer: renderer.clone(), grammar, compiled }
+    }
+
+    /// The format.
+    pub fn grammar(&self) -> &Grammar {
+        &self.grammar
+    }
+
+    /// Reads the ids of one turn.
+    ///
+    /// # Errors
+    ///
+    /// An id is none of the tokenizer's. Nothing that a model can sample is an error.
+    pub fn parse(&self, token_ids: &[TokenId], tools: Tools, prompt: Prompt<'_>) -> Result<Message> {
+        let mut machine = self.machine(tools, prompt)?;
+        machine.wire().push(&self.compiled.alphabet, self.renderer.tokenizer(), token_ids)?;
+        Ok(machine.finish().0)
+    }
+
+    /// A turn that is read as its ids arrive.
+    pub fn stream(self: &Arc<Self>, tools: Tools, prompt: Prompt<'_>) -> Result<ParseStream> {
+        Ok(ParseStream { machine: Some(self.machine(tools, prompt)?), parser: self.clone() })
+    }
+
+    fn machine(&self, tools: Tools, prompt: Prompt<'_>) -> Result<Machine> {
+        let prefill = match prompt {
+            Prompt::Default => None,
+            Prompt::Text(text) => Some(self.prefill(&self.compiled.alphabet.literal(text))),
+            Prompt::Ids(ids) => {
+                let mut wire = wire::Wire::default();
+                let end = &ids[ids.len().saturating_sub(PROMPT_TOKENS)..];
+                wire.push(&self.compiled.alphabet, self.renderer.tokenizer(), end)
+                    .map_err(|error| error.within("prompt"))?;
+                Some(self.prefill(&wire.bytes))
+            }
+        };
+        Ok(Machine::new(&self.compiled, tools, prefill.as_deref()))
+    }
+
+    /// What the end of a prompt holds of the answer.
+    fn prefill(&self, prompt: &[u8]) -> Vec<u8> {
+        let header = &self.compiled.header;
+        let found =
+            if header.is_empty() { None } else { prompt.windows(header.len()).rposition(|window| window == header) };
+        if let Some(at) = found {
+            return prompt[at + header.len()..].to_vec();
+        }
+        // The end of the prompt is not the one that was learned: what counts is whether it opens reasoning.
+        let reasoning = self.compiled.reasoning.as_ref();
+        let opened = reasoning.and_then(|(open, _)| open.last_in(prompt)).unwrap_or(prompt.len());
+        let after = prompt[opened..].to_vec();
+        let closes = reasoning.is_some_and(|(_, close)| close.find(&after).is_some());
+        if closes { Vec::new() } else { after }
+    }
+}
+
+/// A turn that is read as its ids arrive.
+#[derive(Debug)]
+pub struct ParseStream {
+    parser: Arc<Parser>,
+    machine: Option<Machine>,
+}
+
+impl ParseStream {
+    /// Takes the next ids, and gives what they settle. After an error the stream is as it was.
+    pub fn push(&mut self, token_ids: &[TokenId]) -> Result<Vec<Delta>> {
+        let machine = self.machine.as_mut().ok_or_else(finished)?;
+        let alphabet = machine.compiled().alphabet.clone();
+        machine.wire().push(&alphabet, self.parser.renderer.tokenizer(), token_ids)?;
+        Ok(machine.advance())
+    }
+
+    /// Ends the turn: gives what is left, and the message.
+    pub fn finish(&mut self) -> Result<(Message, Vec<Delta>)> {
+        self.machine.take().map(Machine::finish).ok_or_else(finished)
+    }
+}
+
+fn finished() -> Error {
+    Error::value("the turn is finished: start another stream for the next turn")
+}

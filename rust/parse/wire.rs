@@ -1,0 +1,168 @@
+//! Sampled ids as one line of bytes in which control tokens cannot be mistaken for their spelling.
+//!
+//! *Invariant*: a control token is four bytes that no text holds, so a search for it never finds its text typed out as
+//! ordinary tokens, and a search for text never finds a control token. Every token knows where it ends.
+
+use std::collections::HashMap;
+use std::ops::Range;
+use std::sync::Arc;
+
+use crate::tokenizer::Tokenizer;
+use crate::{Result, TokenId};
+
+/// Begins a control token; never part of UTF-8.
+const CONTROL: u8 = 0xFF;
+/// The bytes of a control token.
+const LENGTH: usize = 4;
+
+/// The control tokens of a tokenizer, as far as a grammar or the tokenizer itself treats them as such.
+#[derive(Debug, Default)]
+pub(super) struct Alphabet {
+    texts: Vec<Arc<str>>,
+    by_id: HashMap<TokenId, usize>,
+    /// Indices by the first byte of the text, longest text first.
+    by_byte: HashMap<u8, Vec<usize>>,
+    special: Vec<bool>,
+}
+
+impl Alphabet {
+    /// The special tokens of the tokenizer, and those of its added tokens that stand in one of the texts.
+    pub(super) fn new(tokenizer: &Tokenizer, texts: &[&str]) -> Self {
+        let mut alphabet = Self::default();
+        for token in tokenizer.added_tokens() {
+            let content = token.content.trim();
+            let used = || texts.iter().any(|text| text.contains(content));
+            let is_word = content.chars().all(char::is_alphanumeric);
+            if !content.is_empty() && (token.special || !is_word && used()) {
+                alphabet.add(token.id, &token.content, token.special);
+            }
+        }
+        for indices in alphabet.by_byte.values_mut() {
+            indices.sort_by_key(|index| std::cmp::Reverse(alphabet.texts[*index].len()));
+        }
+        alphabet
+    }
+
+    fn add(&mut self, id: TokenId, text: &str, special: bool) {
+        let index = self.texts.len();
+        self.texts.push(text.into());
+        self.special.push(special);
+        self.by_id.insert(id, index);
+        self.by_byte.entry(text.as_bytes()[0]).or_default().push(index);
+    }
+
+    fn push_control(index: usize, out: &mut Vec<u8>) {
+        let six = |shift: usize| 0x80 | ((index >> shift) & 0x3F) as u8;
+        out.extend([CONTROL, six(12), six(6), six(0)]);
+    }
+
+    fn control_at(&self, bytes: &[u8]) -> Option<usize> {
+        let [CONTROL, high, middle, low] = *bytes.first_chunk::<LENGTH>()? else { return None };
+        let index = usize::from(high & 0x3F) << 12 | usize::from(middle & 0x3F) << 6 | usize::from(low & 0x3F);
+        (index < self.texts.len()).then_some(index)
+    }
+
+    /// The text of a grammar on the wire: control tokens where the tokenizer would see them.
+    pub(super) fn literal(&self, text: &str) -> Vec<u8> {
+        let mut out = Vec::with_capacity(text.len());
+        let mut rest = text;
+        while let Some(first) = rest.as_bytes().first() {
+            let indices = self.by_byte.get(first).map_or(&[][..], Vec::as_slice);
+            if let Some(&index) = indices.iter().find(|index| rest.starts_with(&*self.texts[**index])) {
+                Self::push_control(index, &mut out);
+                rest = &rest[self.texts[index].len()..];
+            } else {
+                let length = rest.chars().next().map_or(1, char::len_utf8);
+                out.extend_from_slice(&rest.as_bytes()[..length]);
+                rest = &rest[length..];
+            }
+        }
+        out
+    }
+
+    /// A token on the wire.
+    pub(super) fn push_token(&self, tokenizer: &Tokenizer, id: TokenId, out: &mut Vec<u8>) -> Result<()> {
+        if let Some(index) = self.by_id.get(&id) {
+            Self::push_control(*index, out);
+            return Ok(());
+        }
+        let bytes = tokenizer.token_bytes(id).ok_or_else(|| {
+            crate::tokenizer::failure(format!("the tokenizer has no token with the id {id}; pass ids of this model"))
+        })?;
+        for byte in bytes {
+            if byte == CONTROL {
+                out.extend_from_slice("\u{FFFD}".as_bytes());
+            } else {
+                out.push(byte);
+            }
+        }
+        Ok(())
+    }
+
+    /// The text of a stretch of the wire; what is no UTF-8 becomes U+FFFD.
+    pub(super) fn text(&self, bytes: &[u8]) -> String {
+        let mut out = String::with_capacity(bytes.len());
+        let mut rest = bytes;
+        while let Some(at) = memchr(rest, CONTROL) {
+            out.push_str(&String::from_utf8_lossy(&rest[..at]));
+            match self.control_at(&rest[at..]) {
+                Some(index) => out.push_str(&self.texts[index]),
+                None => out.push(char::REPLACEMENT_CHARACTER),
+            }
+            rest = rest.get(at + LENGTH..).unwrap_or_default();
+        }
+        out.push_str(&String::from_utf8_lossy(rest));
+        out
+    }
+
+    /// The text of the special token that bytes begin with, if they begin with one.
+    pub(super) fn special_at(&self, bytes: &[u8]) -> Option<&str> {
+        let index = self.control_at(bytes)?;
+        self.special[index].then(|| &*self.texts[index])
+    }
+}
+
+/// Whether bytes begin with a control token.
+pub(super) fn is_control(bytes: &[u8]) -> bool {
+    bytes.first() == Some(&CONTROL)
+}
+
+/// The bytes of a control token.
+pub(super) const fn control_length() -> usize {
+    LENGTH
+}
+
+fn memchr(bytes: &[u8], wanted: u8) -> Option<usize> {
+    bytes.iter().position(|byte| *byte == wanted)
+}
+
+/// Ids that have arrived, as bytes, and where each token ends.
+#[derive(Debug, Default)]
+pub(super) struct Wire {
+    pub(super) bytes: Vec<u8>,
+    ends: Vec<usize>,
+}
+
+impl Wire {
+    /// Adds tokens; after an error the wire is as it was.
+    pub(super) fn push(&mut self, alphabet: &Alphabet, tokenizer: &Tokenizer, ids: &[TokenId]) -> Result<()> {
+        let (bytes, ends) = (self.bytes.len(), self.ends.len());
+        for id in ids {
+            if let Err(error) = alphabet.push_token(tokenizer, *id, &mut self.bytes) {
+                let token = self.ends.len();
+                self.bytes.truncate(bytes);
+                self.ends.truncate(ends);
+                return Err(error.within(&format!("token {token}")));
+            }
+            self.ends.push(self.bytes.len());
+        }
+        Ok(())
+    }
+
+    /// The tokens that have a byte in a stretch of the wire; those of a prefill are no tokens.
+    pub(super) fn tokens(&self, range: Range<usize>) -> Range<usize> {
+        let start = self.ends.partition_point(|end| *end <= range.start);
+        let end = self.ends.partition_point(|end| *end < range.end) + 1;
+        start..end.clamp(start, self.ends.len().max(start))
+    }
+}
