@@ -69,7 +69,7 @@ def engines(folder: Path) -> dict[str, Callable[[], Encode]]:
     def fastokens() -> Encode:
         import fastokens
 
-        tokenizer = fastokens.Tokenizer(path)
+        tokenizer = fastokens.Tokenizer.from_file(path)
         return lambda text: np.frombuffer(tokenizer.encode_batch_flat([text])[0], np.uint32)
 
     def gigatoken() -> Encode:
@@ -137,14 +137,25 @@ def threads(encode: Encode, texts: list[str]) -> float:
     return statistics.median(elapsed(1) / elapsed(2) for _ in range(5))
 
 
+def renders_tools(chat: tt.Chat, source: Chats) -> bool:
+    """Whether the template takes turns with tool calls."""
+    try:
+        chat.render(source.chat(200))
+    except tt.RenderError:
+        return False
+    return True
+
+
 def measure(folder: Path, source: Chats, megabytes: float) -> None:
     """Prints a table for one tokenizer."""
     chat = tt.Chat.from_pretrained(folder)
     print(f"\n{folder.name} ({chat.engine})")
     loaded, seconds = load(engines(folder))
+    tools = renders_tools(chat, source)
     passes: dict[str, list[float]] = {name: [] for name in loaded}
     for _ in range(4):
-        texts = [chat.render(messages).text for messages in source.chats(round(megabytes * 1e6))]
+        chats = source.chats(round(megabytes * 1e6), tools=tools)
+        texts = [chat.render(messages).text for messages in chats]
         few = texts[: max(3, round(len(texts) * SHARE_OF_THE_LIBRARY))]
         for name, encode in loaded.items():
             passes[name].append(speed(encode, few if name == "tokenizers" else texts))

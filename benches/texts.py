@@ -103,11 +103,11 @@ class Chats:
             messages += turn
         return messages
 
-    def chats(self, total: int) -> list[list[dict[str, Any]]]:
+    def chats(self, total: int, *, tools: bool = True) -> list[list[dict[str, Any]]]:
         """Chats of 200 bytes to 100 KB, of about `total` bytes in all."""
         made: list[list[dict[str, Any]]] = []
         while total > 0:
             size = min(total, round(200 * 500 ** self._random.random()))
-            made.append(self.chat(max(size, 200)))
+            made.append(self.chat(max(size, 200), tools=tools))
             total -= size
         return made
