@@ -16,7 +16,8 @@ import pytest
 
 import corpus
 import tokentape as tt
-from tokentape.feeds import labels, torch
+from tokentape.feeds import labels
+from tokentape.feeds.padded import _padded as padded_arrays
 
 SPECIAL = ("bos_token", "eos_token", "unk_token", "pad_token")
 
@@ -281,7 +282,7 @@ class Driver:
         assert len(packing.report.left_out) == expected["dropped"]
 
     def pad_batch(self, case, given, expected) -> None:
-        padded = torch._padded(table(given["rows"]), given["pad_id"], given["side"], 1)
+        padded = padded_arrays(table(given["rows"]), given["pad_id"], given["side"], 1)
         padded["labels"] = np.where(padded["loss_mask"], padded["input_ids"], -100)
         for name in ("input_ids", "attention_mask", "labels"):
             assert padded[name].astype(int).tolist() == expected[name], name

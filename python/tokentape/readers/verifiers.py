@@ -213,9 +213,11 @@ def _dict(row: Row, number: int, start: int, end: int) -> dict[str, Any]:
     role = {"role": "assistant" if sampled.any() else "user"}
     found: dict[str, Any] = {
         "message": known[message] if 0 <= message < len(known) else role,
-        "sampled": bool(sampled.any()),
         "token_ids": row.token_ids[start:end].tolist(),
         "mask": sampled.astype(bool).tolist(),
         "logprobs": [] if row.logprobs is None else row.logprobs[start:end][sampled == 1].tolist(),
     }
+    # What a template adds behind a sampled turn stands in its node: such a node is sampled in part, and claims neither.
+    if sampled[-1] or not sampled.any():
+        found["sampled"] = bool(sampled.any())
     return found if number == 0 else {"parent": number - 1, **found}
