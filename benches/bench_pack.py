@@ -12,12 +12,16 @@ import contextlib
 import statistics
 import sys
 import time
+from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
 
 import tokentape as tt
 from tokentape import _core
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
+import prefix_tree
 
 REPEATS = 5
 BUDGET = 32_768
@@ -229,39 +233,6 @@ def bench_transport():
         print(f"  {name}: {1e3 * spent:.2f} ms, JSON takes {times['JSON'] / spent:.0f}x")
 
 
-class Token:
-    """A node of a tree that holds one token, as AReaL's builder makes them."""
-
-    __slots__ = ("children", "is_end", "number", "sequences", "token")
-
-    def __init__(self, token, number):
-        self.token, self.number, self.children, self.sequences, self.is_end = token, number, {}, [], False
-
-
-def python_tree(sequences):
-    """A prefix tree token by token in Python, then chains put together: the nodes as (tokens, parent, sequences)."""
-    root, count = Token(None, -1), 0
-    for index, ids in enumerate(sequences):
-        node = root
-        for token in ids:
-            if token not in node.children:
-                node.children[token] = Token(token, count)
-                count += 1
-            node = node.children[token]
-            node.sequences.append(index)
-        node.is_end = True
-    nodes, pending = [], [(child, -1) for _, child in sorted(root.children.items(), reverse=True)]
-    while pending:
-        node, parent = pending.pop()
-        tokens = [node.token]
-        while len(node.children) == 1 and not node.is_end:
-            node = next(iter(node.children.values()))
-            tokens.append(node.token)
-        nodes.append((tokens, parent, node.sequences))
-        pending += [(child, len(nodes) - 1) for _, child in sorted(node.children.items(), reverse=True)]
-    return nodes
-
-
 def bench_tree():
     """Trees of groups: from Python lists and from a batch, against a builder in Python as AReaL's."""
     print("\ntree: milliseconds, one group in one bin")
@@ -286,7 +257,7 @@ def bench_tree():
 
         works = {"tokentape, from a batch": lambda: packed(batch), "tokentape, from lists": from_lists}
         works["tokentape, from arrays"] = from_arrays
-        works["Python, from lists"] = lambda: python_tree(lists)
+        works["Python, from lists"] = lambda: prefix_tree.compressed(lists)
         times = dict(zip(works, median(*works.values()), strict=True))
         peer = times["Python, from lists"]
         cells = [f"{name} {1e3 * spent:.2f} ({peer / spent:.0f}x)" for name, spent in times.items()]

@@ -1,14 +1,10 @@
 //! What a policy stops with, as a template shows it: not every text that ends a turn in history ends a sampling.
 
 use super::rendering::Rendering;
-use super::turn_end::tools;
+use super::turn_end::{dict, tools};
 use super::{Masker, TurnEnd};
-use crate::message::{Conversation, Data, Dict};
+use crate::message::{Conversation, Data};
 use crate::template::RenderOptions;
-
-fn dict<const N: usize>(entries: [(&str, Data); N]) -> Data {
-    Data::from(entries.into_iter().collect::<Dict>())
-}
 
 fn asked_and(answer: Data) -> Vec<Data> {
     vec![dict([("role", Data::from("user")), ("content", Data::from("Uu"))]), answer]

@@ -12,7 +12,8 @@ use crate::template::{RenderOptions, RenderedText, Template};
 const PROBES: [&[&str]; 3] =
     [&["user", "assistant"], &["user", "assistant", "user", "assistant"], &["system", "user", "assistant", "user"]];
 
-fn dict<const N: usize>(entries: [(&str, Data); N]) -> Data {
+/// A dict of these entries.
+pub(super) fn dict<const N: usize>(entries: [(&str, Data); N]) -> Data {
     Data::from(entries.into_iter().collect::<Dict>())
 }
 

@@ -60,10 +60,7 @@ def lint(
         ...     print(fault)
         row 0 token 2 (logprobs): nan-logprob: the logprob of a sampled token is NaN: 5 6 [7]
     """
-    check = Check(source, chat=chat, format=format, max_length=max_length)
-    for _ in check:
-        pass
-    return check.report
+    return Check(source, chat=chat, format=format, max_length=max_length).run()
 
 
 class Check:
@@ -105,6 +102,12 @@ class Check:
         for fault in self._faults():
             self.report.add(fault)
             yield fault
+
+    def run(self) -> Report:
+        """Runs to the end of the file."""
+        for _ in self:
+            pass
+        return self.report
 
     def _faults(self) -> Iterator[Fault]:
         source = self._source

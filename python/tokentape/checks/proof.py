@@ -45,10 +45,7 @@ def verify(source: Input, chat: Chat, *, format: str | None = None, max_length: 
         >>> tt.verify(batch, small_chat()).ok
         True
     """
-    check = proving(source, chat, format=format, max_length=max_length)
-    for _ in check:
-        pass
-    return check.report
+    return proving(source, chat, format=format, max_length=max_length).run()
 
 
 def proving(
