@@ -5,6 +5,7 @@
     reason = "every filter has one signature, which gives it its value and arguments"
 )]
 
+mod links;
 mod lists;
 mod markup;
 mod numbers;
@@ -20,6 +21,7 @@ use super::dump::{JsonStyle, json, soft, to_text};
 use super::failure::type_error;
 use super::methods::lower;
 use super::render::Renderer;
+use super::text::Mark;
 use super::value::{Undefined, Value};
 use crate::Result;
 
@@ -48,6 +50,7 @@ pub(super) fn find(name: &str) -> Option<Filter> {
             .or_else(|| select::find(name))
             .or_else(|| numbers::find(name))
             .or_else(|| markup::find(name))
+            .or_else(|| links::find(name))
             .or_else(|| wrap::find(name))
             .or_else(|| pretty::find(name))?,
     };
@@ -59,6 +62,21 @@ pub(super) fn folded(value: Value<'_>, case_sensitive: bool) -> Value<'_> {
     match value {
         Value::Text(text) if !case_sensitive => Value::Text(lower(&text)),
         value => value,
+    }
+}
+
+/// Who a text counts as written by that a filter makes of a whole value: the first author in it. What a message says
+/// is never taken for the template's own text.
+fn author_of(value: &Value<'_>) -> Mark {
+    match value {
+        Value::Text(text) => text.first_author(),
+        Value::List(items) | Value::Tuple(items) => {
+            items.owner().or_else(|| items.iter().find_map(|item| author_of(&item)))
+        }
+        Value::Dict(map) | Value::View(_, map) => {
+            map.owner().or_else(|| map.entries().find_map(|(key, value)| author_of(&key).or_else(|| author_of(&value))))
+        }
+        _ => None,
     }
 }
 

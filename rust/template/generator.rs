@@ -12,6 +12,7 @@ use super::compare::hash_key;
 use super::failure::type_error;
 use super::filters::Filter;
 use super::frame::Frame;
+use super::loops::LoopState;
 use super::render::Renderer;
 use super::tests::Test;
 use super::text::Text;
@@ -27,6 +28,8 @@ pub(super) enum Source<'a> {
     View(View, Map<'a>, usize),
     Range(Range, usize),
     Generator(Rc<RefCell<Generator<'a>>>),
+    /// The items that a running loop has not come to, each with the loop, which moves on with them.
+    Running(Rc<LoopState<'a>>),
     /// The items of a loop that pass its condition, evaluated in the frame of the loop.
     Tested(Box<Self>, &'a LoopTest, Rc<Frame<'a>>),
 }
@@ -99,8 +102,7 @@ impl<'a> Renderer<'a> {
             Value::Generator(generator) => Source::Generator(generator.clone()),
             Value::Undefined(_) => Source::Empty,
             Value::Group(group) => Source::Items(List::new(vec![group.0.clone(), group.1.clone()]), 0),
-            // Python would draw the items of the running loop.
-            Value::Loop(_) => return Err(type_error("a loop cannot be iterated over inside itself")),
+            Value::Loop(state) => Source::Running(state.clone()),
             _ => return Err(type_error(format!("'{}' object is not iterable", value.type_name()))),
         })
     }
@@ -139,6 +141,7 @@ impl<'a> Renderer<'a> {
                     .map_err(|_| super::failure::value_error("generator already executing"))?;
                 return self.generate(&mut running);
             }
+            Source::Running(state) => return self.next_running(state),
             Source::Tested(inner, test, frame) => return self.next_passing(inner, test, frame),
         })
     }

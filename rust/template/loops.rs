@@ -25,6 +25,8 @@ pub(super) struct LoopState<'a> {
     before: RefCell<Value<'a>>,
     last_changed: RefCell<Option<List<'a>>>,
     depth: usize,
+    /// Whether its items are those that another loop has not come to.
+    shared: bool,
     /// The loop itself, if it is recursive, with the frame around it.
     pub(super) recursive: Option<(&'a For, Rc<Frame<'a>>)>,
 }
@@ -37,6 +39,7 @@ impl<'a> LoopState<'a> {
         recursive: Option<(&'a For, Rc<Frame<'a>>)>,
     ) -> Self {
         Self {
+            shared: matches!(source, Source::Running(_)),
             source: RefCell::new(source),
             ahead: RefCell::default(),
             length: Cell::new(length),
@@ -109,8 +112,9 @@ impl<'a> Renderer<'a> {
     pub(super) fn loop_property(&mut self, state: &LoopState<'a>, name: &str) -> Result<Option<Value<'a>>> {
         Ok(Some(match name {
             "last" => Value::Bool(match state.length.get() {
-                Some(length) => state.index0.get().wrapping_add(1) >= length,
-                None => self.peek(state)?.is_none(),
+                // What a loop over a running loop calls its length counts the items before, too.
+                Some(length) if !state.shared => state.index0.get().wrapping_add(1) >= length,
+                _ => self.peek(state)?.is_none(),
             }),
             "nextitem" => self.peek(state)?.unwrap_or_else(|| hint("there is no next item")),
             "length" => Value::Int(self.loop_length(state)? as i64),
@@ -133,6 +137,17 @@ impl<'a> Renderer<'a> {
         let mut source =
             state.source.try_borrow_mut().map_err(|_| type_error("a loop's condition reads its own loop"))?;
         self.next(&mut source)
+    }
+
+    /// The next item of a running loop, as a loop over it gets it: a pair with the loop itself.
+    pub(super) fn next_running(&mut self, state: &Rc<LoopState<'a>>) -> Result<Option<Value<'a>>> {
+        // Python counts the items when the loop is printed; here printing draws nothing.
+        self.loop_length(state)?;
+        if !self.advance(state)? {
+            return Ok(None);
+        }
+        let item = state.current.borrow().clone();
+        Ok(Some(Value::tuple(vec![item, Value::Loop(state.clone())])))
     }
 
     fn loop_length(&mut self, state: &LoopState<'a>) -> Result<usize> {
@@ -195,6 +210,7 @@ impl<'a> Renderer<'a> {
         let length = match iterable {
             _ if node.test.is_some() => None,
             Value::Generator(_) => None,
+            Value::Loop(running) => Some(self.loop_length(running)?),
             value => super::filters::length_of(value),
         };
         if let Some(test) = &node.test {

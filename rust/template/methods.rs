@@ -4,6 +4,7 @@ mod case;
 mod containers;
 mod cut;
 mod search;
+mod translate;
 
 use super::arguments::Args;
 use super::render::Renderer;
@@ -32,7 +33,8 @@ impl PartialEq for Method {
 
 /// The method `name` of texts.
 pub(super) fn find_text(name: &str) -> Option<Method> {
-    let (name, call) = cut::find(name).or_else(|| case::find(name)).or_else(|| search::find(name))?;
+    let found = cut::find(name).or_else(|| case::find(name)).or_else(|| search::find(name));
+    let (name, call) = found.or_else(|| translate::find(name))?;
     Some(Method { name, call })
 }
 

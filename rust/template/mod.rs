@@ -13,6 +13,7 @@ mod clock;
 mod compare;
 mod continuation;
 mod dump;
+mod entities;
 mod escape;
 mod evaluate;
 mod failure;

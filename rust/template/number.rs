@@ -12,7 +12,7 @@ use super::value::Value;
 use crate::Result;
 
 /// Python refuses to write or read integers of more decimal digits.
-const DIGITS: usize = 4300;
+pub(super) const DIGITS_LIMIT: usize = 4300;
 /// Larger results of `**` and `*` are refused: they take minutes and hold the machine's memory.
 const BITS: u64 = 1 << 20;
 
@@ -115,11 +115,11 @@ pub(super) fn integer_from_literal(literal: &str) -> Const {
     }
 }
 
-/// The decimal digits of an integer, which Python refuses beyond [`DIGITS`].
+/// The decimal digits of an integer, which Python refuses beyond [`DIGITS_LIMIT`].
 pub(super) fn digits_of(number: &BigInt) -> Result<String> {
     let digits = number.to_string();
-    if digits.trim_start_matches('-').len() > DIGITS {
-        return Err(value_error(format!("an integer of more than {DIGITS} digits cannot be written as text")));
+    if digits.trim_start_matches('-').len() > DIGITS_LIMIT {
+        return Err(value_error(format!("an integer of more than {DIGITS_LIMIT} digits cannot be written as text")));
     }
     Ok(digits)
 }
@@ -149,7 +149,7 @@ pub(super) fn parse_integer(text: &str, base: u32) -> Option<BigInt> {
     let ascii: String = digits.chars().map(|char| decimal_digit(char).unwrap_or(char)).collect();
     let broken = ascii.is_empty() || ascii.starts_with('_') || ascii.ends_with('_') || ascii.contains("__");
     let clean = ascii.replace('_', "");
-    if broken || !clean.chars().all(|char| char.is_digit(radix)) || (radix == 10 && clean.len() > DIGITS) {
+    if broken || !clean.chars().all(|char| char.is_digit(radix)) || (radix == 10 && clean.len() > DIGITS_LIMIT) {
         return None;
     }
     let number = BigInt::from_str_radix(&clean, radix).ok()?;

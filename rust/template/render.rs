@@ -310,6 +310,10 @@ impl<'a> Renderer<'a> {
             self.push_written(text);
             return self.check_size(self.out.len());
         }
+        if let Value::Loop(state) = value {
+            // A printed loop shows its length, which may be known only when its items are.
+            self.loop_property(state, "length")?;
+        }
         if self.in_hand.is_none() {
             write_text(value, &mut self.out)?;
         } else {

@@ -158,6 +158,11 @@ impl<'a> Text<'a> {
         }
     }
 
+    /// The first author in the text other than the template.
+    pub(super) fn first_author(&self) -> Mark {
+        self.single_mark().unwrap_or_else(|| self.many().iter().find_map(|run| run.mark))
+    }
+
     /// The bytes of a range, with their authors. The range lies on character boundaries.
     #[must_use]
     pub(super) fn slice(&self, range: Range<usize>) -> Self {

@@ -67,6 +67,7 @@ pub(in super::super) fn length_of(value: &Value<'_>) -> Option<usize> {
 fn reversed<'a>(renderer: &mut Renderer<'a>, value: &Value<'a>) -> Result<Vec<Value<'a>>> {
     match value {
         Value::Text(_)
+        | Value::Bytes(_)
         | Value::List(_)
         | Value::Tuple(_)
         | Value::Dict(_)

@@ -3,14 +3,15 @@
 use std::fmt::Write;
 
 use super::super::arguments::{Args, flag};
-use super::super::characters::is_space;
 use super::super::dump::{soft, to_text};
+use super::super::entities::unescaped;
 use super::super::escape::escaped;
 use super::super::failure::{raise, type_error, value_error};
+use super::super::methods::split;
 use super::super::render::Renderer;
-use super::super::text::Text;
+use super::super::text::{Text, Writer};
 use super::super::value::{Value, View};
-use super::Call;
+use super::{Call, author_of};
 use crate::Result;
 
 pub(super) fn find(name: &str) -> Option<Call> {
@@ -29,75 +30,43 @@ pub(super) fn find(name: &str) -> Option<Call> {
         },
         "striptags" => |_, value, args| {
             args.none("striptags")?;
-            let stripped = without_tags(to_text(&value)?.as_str());
-            Ok(Value::Text(Text::own(unescaped(&stripped)).with_safety(false)))
+            unescaped(&single_spaced(&without_tags(&to_text(&value)?))).map(Value::Text)
         },
         "xmlattr" => xmlattr,
         "urlencode" => urlencode,
-        "urlize" => |_, _, _| Err(type_error("the filter 'urlize' writes web pages, which no chat template can mean")),
         _ => return None,
     })
 }
 
-/// Tags and comments are dropped, and white space becomes single spaces.
-fn without_tags(text: &str) -> String {
-    let (mut kept, mut rest) = (String::with_capacity(text.len()), text);
-    while let Some(start) = rest.find('<') {
-        let close = if rest[start..].starts_with("<!--") {
-            rest[start + 4..].find("-->").map(|at| start + 4 + at + 3)
-        } else {
-            rest[start..].find('>').map(|at| start + at + 1)
+/// A text without tags and comments; one that is not closed stays, with all behind it.
+fn without_tags<'a>(text: &Text<'a>) -> Text<'a> {
+    let whole = text.as_str();
+    let mut writer = Writer::with_capacity(whole.len());
+    let mut kept = 0;
+    while let Some(found) = whole[kept..].find('<') {
+        let start = kept + found;
+        let close = match whole[start..].strip_prefix("<!--") {
+            Some(comment) => comment.find("-->").map(|at| start + 4 + at + 3),
+            None => whole[start..].find('>').map(|at| start + at + 1),
         };
         let Some(end) = close else { break };
-        kept.push_str(&rest[..start]);
-        rest = &rest[end..];
+        writer.push_range(text, kept..start);
+        kept = end;
     }
-    kept.push_str(rest);
-    kept.split(is_space).filter(|word| !word.is_empty()).collect::<Vec<_>>().join(" ")
+    writer.push_range(text, kept..whole.len());
+    writer.finish()
 }
 
-/// Entities as the characters they stand for: the basic ones and numbers.
-fn unescaped(text: &str) -> String {
-    let (mut out, mut rest) = (String::with_capacity(text.len()), text);
-    while let Some(start) = rest.find('&') {
-        out.push_str(&rest[..start]);
-        rest = &rest[start..];
-        let end = rest.find(';').filter(|end| *end <= 32);
-        if let Some((char, end)) = end.and_then(|end| entity(&rest[1..end]).map(|char| (char, end))) {
-            out.push(char);
-            rest = &rest[end + 1..];
-        } else {
-            out.push('&');
-            rest = &rest[1..];
+/// A text whose words stand one space apart.
+fn single_spaced<'a>(text: &Text<'a>) -> Text<'a> {
+    let mut writer = Writer::with_capacity(text.len());
+    for word in split(text, None, usize::MAX) {
+        if writer.len() > 0 {
+            writer.push(" ", None);
         }
+        writer.push_text(&word);
     }
-    out.push_str(rest);
-    out
-}
-
-fn entity(name: &str) -> Option<char> {
-    Some(match name {
-        "amp" => '&',
-        "lt" => '<',
-        "gt" => '>',
-        "quot" => '"',
-        "apos" => '\'',
-        "nbsp" => '\u{a0}',
-        "copy" => '©',
-        "raquo" => '»',
-        "laquo" => '«',
-        "mdash" => '—',
-        "ndash" => '–',
-        "hellip" => '…',
-        name => {
-            let digits = name.strip_prefix('#')?;
-            let code = match digits.strip_prefix(['x', 'X']) {
-                Some(digits) => u32::from_str_radix(digits, 16).ok()?,
-                None => digits.parse().ok()?,
-            };
-            char::from_u32(code)?
-        }
-    })
+    writer.finish()
 }
 
 fn xmlattr<'a>(renderer: &mut Renderer<'a>, value: Value<'a>, args: Args<'a>) -> Result<Value<'a>> {
@@ -125,14 +94,15 @@ fn xmlattr<'a>(renderer: &mut Renderer<'a>, value: Value<'a>, args: Args<'a>) ->
     if flag(autospace.as_ref(), true) && !out.is_empty() {
         out.insert(0, ' ');
     }
-    Ok(Value::Text(Text::own(out).with_safety(renderer.autoescape())))
+    Ok(Value::Text(Text::new(out, author_of(&value)).with_safety(renderer.autoescape())))
 }
 
 fn urlencode<'a>(renderer: &mut Renderer<'a>, value: Value<'a>, args: Args<'a>) -> Result<Value<'a>> {
     args.none("urlencode")?;
+    let author = author_of(&value);
     let whole = matches!(value, Value::Text(_)) || renderer.iterate(&value).is_err();
     if whole {
-        return Ok(Value::own(quoted(to_text(&value)?.as_str(), true)));
+        return Ok(Value::Text(Text::new(quoted(to_text(&value)?.as_str(), true), author)));
     }
     let entries = match value {
         Value::Dict(map) => Value::View(View::Items, map),
@@ -149,7 +119,7 @@ fn urlencode<'a>(renderer: &mut Renderer<'a>, value: Value<'a>, args: Args<'a>) 
         let _ = write!(out, "{}={}", text(0)?, text(1)?);
         renderer.check_size(out.len())?;
     }
-    Ok(Value::own(out))
+    Ok(Value::Text(Text::new(out, author)))
 }
 
 /// Bytes beyond the unreserved ones as `%XX`; in a query `/` too, and a space as `+`.

@@ -3,13 +3,15 @@
 use std::hash::{BuildHasher, RandomState};
 
 use super::super::arguments::Args;
+use super::super::characters::is_space;
 use super::super::compare::sort;
 use super::super::dump::repr;
 use super::super::failure::raise;
+use super::super::methods::lines;
 use super::super::render::Renderer;
 use super::super::text::Text;
 use super::super::value::{List, Map, Value};
-use super::{Call, hint};
+use super::{Call, author_of, hint};
 use crate::Result;
 
 const WIDTH: usize = 80;
@@ -19,8 +21,12 @@ pub(super) fn find(name: &str) -> Option<Call> {
         "pprint" => |renderer, value, args| {
             args.none("pprint")?;
             let mut out = String::new();
-            Pretty { renderer }.write(&value, 0, 0, &mut out)?;
-            Ok(Value::own(out))
+            let pretty = &mut Pretty { renderer };
+            match &value {
+                Value::Text(_) | Value::Bytes(_) => pretty.alone(&value, &mut out)?,
+                value => pretty.write(value, 0, 0, &mut out)?,
+            }
+            Ok(Value::Text(Text::new(out, author_of(&value))))
         },
         "random" => random,
         _ => return None,
@@ -45,6 +51,25 @@ struct Pretty<'r, 'a> {
 }
 
 impl<'a> Pretty<'_, 'a> {
+    /// Writes a value that is nothing but a text, in brackets if it takes several lines.
+    fn alone(&mut self, value: &Value<'a>, out: &mut String) -> Result<()> {
+        let line = repr(value)?;
+        if line.as_str().chars().count() <= WIDTH {
+            out.push_str(line.as_str());
+            return Ok(());
+        }
+        let pieces = pieces(value, 1, 1)?;
+        match pieces.as_slice() {
+            [piece] if !matches!(value, Value::Bytes(_)) => out.push_str(piece),
+            pieces => {
+                out.push('(');
+                push_lines(pieces, 1, out);
+                out.push(')');
+            }
+        }
+        self.renderer.check_size(out.len())
+    }
+
     /// Writes a value at an indentation, with `after` characters to follow on its last line.
     fn write(&mut self, value: &Value<'a>, indent: usize, after: usize, out: &mut String) -> Result<()> {
         let sorted = sorted(value)?;
@@ -57,6 +82,7 @@ impl<'a> Pretty<'_, 'a> {
             Value::List(items) if items.len() > 0 => self.items(items, indent, after, ("[", "]"), out)?,
             Value::Tuple(items) if items.len() == 1 => self.items(items, indent, after, ("(", ",)"), out)?,
             Value::Tuple(items) if items.len() > 0 => self.items(items, indent, after, ("(", ")"), out)?,
+            value @ (Value::Text(_) | Value::Bytes(_)) => push_lines(&pieces(value, indent, after)?, indent, out),
             _ => out.push_str(line.as_str()),
         }
         Ok(())
@@ -100,6 +126,75 @@ impl<'a> Pretty<'_, 'a> {
         out.push_str(close);
         Ok(())
     }
+}
+
+fn push_lines(pieces: &[String], indent: usize, out: &mut String) {
+    for (index, piece) in pieces.iter().enumerate() {
+        if index > 0 {
+            out.push('\n');
+            out.push_str(&" ".repeat(indent));
+        }
+        out.push_str(piece);
+    }
+}
+
+/// A text that is longer than a line, as the lines of its `repr`; a safe text stays on one.
+fn pieces(value: &Value<'_>, indent: usize, after: usize) -> Result<Vec<String>> {
+    let width = WIDTH.saturating_sub(indent);
+    match value {
+        Value::Bytes(bytes) if bytes.len() > 4 => {
+            let ends: Vec<usize> = (4..bytes.len()).step_by(4).chain([bytes.len()]).collect();
+            // Where the bytes end at a fourth one, no part counts as the last.
+            let last = if bytes.len() % 4 == 0 { 0 } else { after };
+            gathered(&ends, (width, last), |start, end| repr(&Value::Bytes(bytes[start..end].into())))
+        }
+        Value::Text(text) if !text.is_safe() && !text.is_empty() => {
+            let lines = lines(text.as_str());
+            let mut pieces = Vec::new();
+            for (index, (start, _, end)) in lines.iter().enumerate() {
+                let after = if index + 1 == lines.len() { after } else { 0 };
+                pieces.extend(wrapped(&text.slice(*start..*end), width, after)?);
+            }
+            Ok(pieces)
+        }
+        value => Ok(vec![repr(value)?.as_str().to_owned()]),
+    }
+}
+
+/// A line of a text, broken behind white space where it is too long.
+fn wrapped(line: &Text<'_>, width: usize, after: usize) -> Result<Vec<String>> {
+    let whole = repr(&Value::Text(line.clone()))?;
+    if whole.as_str().chars().count() + after <= width {
+        return Ok(vec![whole.as_str().to_owned()]);
+    }
+    let (text, mut ends, mut at) = (line.as_str(), Vec::new(), 0);
+    while at < text.len() {
+        let space = text[at..].find(is_space).map_or(text.len(), |space| at + space);
+        at = text[space..].find(|char| !is_space(char)).map_or(text.len(), |next| space + next);
+        ends.push(at);
+    }
+    gathered(&ends, (width, after), |start, end| repr(&Value::Text(line.slice(start..end))))
+}
+
+/// As many parts on a line as fit, of parts that end at `ends`; the last part leaves room for what follows.
+fn gathered<'t>(
+    ends: &[usize],
+    (width, after): (usize, usize),
+    repr: impl Fn(usize, usize) -> Result<Text<'t>>,
+) -> Result<Vec<String>> {
+    let (mut pieces, mut start, mut before) = (Vec::new(), 0, 0);
+    for (index, end) in ends.iter().enumerate() {
+        let width = if index + 1 == ends.len() { width.saturating_sub(after) } else { width };
+        if repr(start, *end)?.as_str().chars().count() > width && start < before {
+            pieces.push(repr(start, before)?.as_str().to_owned());
+            start = before;
+        }
+        before = *end;
+    }
+    if start < before {
+        pieces.push(repr(start, before)?.as_str().to_owned());
+    }
+    Ok(pieces)
 }
 
 /// The value with the keys of its dicts in order, where they have one.

@@ -114,7 +114,9 @@ fn indent<'a>(renderer: &mut Renderer<'a>, value: Value<'a>, args: Args<'a>) -> 
         if let Value::Undefined(undefined) = &value {
             return Err(undefined.error());
         }
-        return Err(type_error(format!("indent() needs a text, not {}", value.type_name())));
+        // Python adds a line end first, which a list takes.
+        let class = if matches!(value, Value::List(_)) { "AttributeError" } else { "TypeError" };
+        return Err(raise(class, format!("indent() needs a text, not {}", value.type_name())));
     };
     let mut source = Writer::with_capacity(value.len() + 1);
     source.push_text(&value);

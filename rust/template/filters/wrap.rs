@@ -3,12 +3,12 @@
 use super::super::arguments::{Args, flag, integer_or, optional_text};
 use super::super::characters::{is_digit, is_word};
 use super::super::dump::soft;
-use super::super::failure::{type_error, value_error};
+use super::super::failure::{raise, value_error};
 use super::super::methods::lines;
 use super::super::render::Renderer;
 use super::super::text::Text;
 use super::super::value::Value;
-use super::Call;
+use super::{Call, author_of};
 use crate::Result;
 
 pub(super) fn find(name: &str) -> Option<Call> {
@@ -25,7 +25,8 @@ fn wordwrap<'a>(renderer: &mut Renderer<'a>, value: Value<'a>, args: Args<'a>) -
         return Err(undefined.error());
     }
     if value.as_text().is_none() {
-        return Err(type_error(format!("wordwrap() needs a text, not {}", value.type_name())));
+        let message = format!("'{}' object has no attribute 'splitlines'", value.type_name());
+        return Err(raise("AttributeError", message));
     }
     let text = soft(&value)?;
     let mut wrapped = Vec::new();
@@ -39,7 +40,7 @@ fn wordwrap<'a>(renderer: &mut Renderer<'a>, value: Value<'a>, args: Args<'a>) -
     }
     let wrapped = wrapped.join(separator);
     renderer.check_size(wrapped.len())?;
-    Ok(Value::own(wrapped))
+    Ok(Value::Text(Text::new(wrapped, author_of(&value))))
 }
 
 struct Wrap {

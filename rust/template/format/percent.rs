@@ -213,6 +213,9 @@ fn checked_width(width: u64) -> Result<usize> {
 }
 
 fn wrong_type(kind: char, value: &Value<'_>) -> crate::Error {
+    if let (Value::Undefined(undefined), false) = (value, matches!(kind, 'o' | 'x' | 'X')) {
+        return undefined.error();
+    }
     type_error(format!("%{kind} format: a number is required, not {}", value.type_name()))
 }
 

@@ -40,8 +40,6 @@ pub(super) fn find(name: &str) -> Option<(&'static str, Call)> {
                 _ => Err(type_error("only UTF-8 is supported in chat templates")),
             }
         }),
-        "maketrans" => ("maketrans", |_, _, _| Err(type_error("str.maketrans is not supported"))),
-        "translate" => ("translate", |_, _, _| Err(type_error("str.translate is not supported"))),
         _ => return None,
     })
 }
@@ -164,28 +162,33 @@ fn zfill<'a>(renderer: &mut Renderer<'a>, object: &Value<'a>, args: Args<'a>) ->
     let text = object.as_str();
     let missing = usize::try_from(integer(&required(width))?).unwrap_or(0).saturating_sub(text.chars().count());
     renderer.check_size(missing)?;
-    let (sign, digits) = text.split_at(usize::from(text.starts_with(['+', '-'])));
-    let filled = Text::own(format!("{sign}{}{digits}", "0".repeat(missing)));
-    Ok(Value::Text(filled.with_safety(object.is_safe())))
+    let sign = usize::from(text.starts_with(['+', '-']));
+    let mut writer = Writer::with_capacity(text.len() + missing);
+    writer.push_range(object, 0..sign);
+    writer.push(&"0".repeat(missing), None);
+    writer.push_range(object, sign..text.len());
+    Ok(Value::Text(writer.finish().with_safety(object.is_safe())))
 }
 
 fn expandtabs<'a>(renderer: &mut Renderer<'a>, object: &Value<'a>, args: Args<'a>) -> Result<Value<'a>> {
     let [size] = args.bind("expandtabs", ["tabsize"], 0)?;
     let size = usize::try_from(size.map_or(Ok(8), |size| integer(&size))?).unwrap_or(0);
     let object = this(object)?;
-    let (mut out, mut column) = (String::new(), 0);
-    for char in object.as_str().chars() {
+    let (mut writer, mut start, mut column) = (Writer::with_capacity(object.len()), 0, 0);
+    for (at, char) in object.as_str().char_indices() {
         if char == '\t' {
             let width = if size == 0 { 0 } else { size - column % size };
-            renderer.check_size(out.len() + width)?;
-            out.extend(std::iter::repeat_n(' ', width));
+            renderer.check_size(writer.len() + width)?;
+            writer.push_range(object, start..at);
+            writer.push(&" ".repeat(width), None);
+            start = at + 1;
             column += width;
         } else {
-            out.push(char);
             column = if matches!(char, '\n' | '\r') { 0 } else { column + 1 };
         }
     }
-    Ok(Value::Text(Text::own(out).with_safety(object.is_safe())))
+    writer.push_range(object, start..object.len());
+    Ok(Value::Text(writer.finish().with_safety(object.is_safe())))
 }
 
 fn format_map<'a>(renderer: &mut Renderer<'a>, object: &Value<'a>, args: Args<'a>) -> Result<Value<'a>> {
