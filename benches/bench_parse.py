@@ -2,8 +2,10 @@
 """Sampled ids to a message, against the installed peer; prints medians, ratios, and time against length.
 
 Run `python benches/bench_parse.py`; it needs the corpus. The peer is `renderers` 0.1.12 (`parse_response`), for the
-families whose tokenizer the corpus has. Both are given the same ids, in turn, and must find the same content, reasoning
-and calls. Shared cores make absolute times noisy: read ratios.
+families whose tokenizer the corpus has. Both read the same ids, in turn, a few calls each, and must find the same
+content, reasoning and calls, which are read within the time. The peer takes lists; tokentape takes the int32 arrays
+that it hands out, and lists too. A turn without tokens tells the price of a call. Times are those of the processor,
+which others on the same cores change least.
 """
 
 from __future__ import annotations
@@ -21,7 +23,8 @@ import tokentape as tt
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 import corpus
 
-ROUNDS = 200
+ROUNDS = 60
+CALLS = 20
 WORDS = " ".join(f"word{number} is here, and" for number in range(60))
 ARGUMENTS = '{"city": "Paris", "note": "' + " ".join(f"line {number}" for number in range(30)) + '"}'
 FAMILIES = {
@@ -64,26 +67,31 @@ PARAMETERS = {"type": "object", "properties": {"city": TEXT, "note": TEXT}, "req
 TOOLS = [{"type": "function", "function": {"name": "get_weather", "description": "w", "parameters": PARAMETERS}}]
 
 
-def timed(times, work, *arguments, **options):
-    """Runs work, and notes the seconds."""
-    start = time.perf_counter()
-    result = work(*arguments, **options)
-    times.append(time.perf_counter() - start)
+def timed(times, work, *arguments, calls=1):
+    """Runs work a few times, and notes the seconds of one."""
+    start = time.thread_time()
+    for _ in range(calls):
+        result = work(*arguments)
+    times.append((time.thread_time() - start) / calls)
     return result
 
 
-def ours(message):
+def fields(message, reasoning):
+    """Reads all that a message says: content, reasoning and calls."""
     calls = [(call.name, call.arguments) for call in message.tool_calls]
-    return message.content.strip(), (message.reasoning or "").strip(), calls
+    return message.content.strip(), (getattr(message, reasoning) or "").strip(), calls
 
 
-def theirs(response):
-    calls = [(call.name, call.arguments) for call in response.tool_calls]
-    return response.content.strip(), (response.reasoning_content or "").strip(), calls
+def ours(chat, ids, prompt):
+    return fields(chat.parse(ids, TOOLS, prompt), "reasoning")
+
+
+def theirs(peer, ids, prompt):
+    return fields(peer.parse_response(ids, tools=TOOLS, prompt_ids=prompt), "reasoning_content")
 
 
 def family(name):
-    """One family: the medians of both, and their ratio."""
+    """One family: medians and ratios, with ids as each side has them and with lists for both."""
     tokenizer, template, (module, peer_name), text = FAMILIES[name]
     folder = corpus.tokenizer_folder(tokenizer)
     chat = tt.Chat((folder / "tokenizer.json").read_bytes(), corpus.template(template))
@@ -94,15 +102,19 @@ def family(name):
     except Exception as error:
         print(f"{name:12} no peer: {error}")
         return
-    given, given_prompt = ids.tolist(), prompt.tolist()
-    mine, peers = [], []
+    listed, listed_prompt = ids.tolist(), prompt.tolist()
+    calls, arrays, lists, empty, peers = [], [], [], [], []
     for _ in range(ROUNDS):
-        message = timed(mine, chat.parse, given, TOOLS, given_prompt)
-        response = timed(peers, peer.parse_response, given, tools=TOOLS, prompt_ids=given_prompt)
-    same = "same result" if ours(message) == theirs(response) else f"DIFFERENT: {ours(message)} {theirs(response)}"
-    one, other = statistics.median(mine) * 1e6, statistics.median(peers) * 1e6
-    figures = f"tokentape {one:8.1f} us  renderers {other:9.1f} us  {other / one:6.1f} x"
-    print(f"{name:12} {len(given):5} tokens  {figures}  {same}")
+        timed(calls, chat.parse, ids, TOOLS, prompt, calls=CALLS)
+        found = timed(arrays, ours, chat, ids, prompt, calls=CALLS)
+        again = timed(lists, ours, chat, listed, listed_prompt, calls=CALLS)
+        timed(empty, ours, chat, ids[:0], None, calls=CALLS)
+        wanted = timed(peers, theirs, peer, listed, listed_prompt, calls=CALLS)
+    same = "same result" if found == again == wanted else f"DIFFERENT: {found} {again} {wanted}"
+    call, array, list_, none, other = (statistics.median(t) * 1e6 for t in (calls, arrays, lists, empty, peers))
+    print(f"{name:12} {len(ids):4} tokens  renderers {other:6.1f} us  {same}")
+    shown = f"arrays {array:5.1f} us, {other / array:5.1f} x;  lists {list_:5.1f} us, {other / list_:5.1f} x"
+    print(f"    tokentape: {shown};  the call alone {call:4.1f} us;  no tokens {none:4.2f} us")
 
 
 def lengths():

@@ -83,7 +83,7 @@ impl Audit {
             after_turn_end: after_turn_end(masker, &options),
             stop_tokens: renderer.stop_tokens().to_vec(),
             seams: unsafe_seams(renderer, settings),
-            grammar: Parser::learned(renderer, settings).ok().map(|parser| parser.grammar().clone()),
+            grammar: Parser::learned(renderer, settings, true).ok().map(|parser| parser.grammar().clone()),
             features: features(masker.template().source()),
         })
     }

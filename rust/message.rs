@@ -6,6 +6,7 @@
 
 mod dict;
 mod json;
+mod read;
 
 use std::borrow::Cow;
 use std::sync::Arc;

@@ -7,6 +7,7 @@ import os
 import random
 from typing import Any
 
+import numpy as np
 import pytest
 
 import corpus
@@ -169,6 +170,51 @@ def test_a_declared_grammar_goes_before_the_learned_one() -> None:
     assert chat.parse(chat.encode("[[f::{}]]<end>"), grammar=chat.grammar).tool_calls == ()
     with pytest.raises(tt.ArgumentError, match="grammar"):
         chat.parse([], grammar={"calls": 3})
+
+
+def test_named_templates_are_chosen_as_rendering_chooses_them() -> None:
+    made = small.tokenizer()
+    made.add_tokens(["<tool_call>", "</tool_call>", "<think>", "</think>"])
+    plain = HERMES.replace("<tool_call>", "[[").replace("</tool_call>", "]]")
+    chat = tt.Chat(made, {"default": plain, "tool_use": HERMES}, special_tokens={"eos_token": "<end>"})
+    ids = chat.encode('<tool_call>{"name": "f", "arguments": {}}</tool_call><end>')
+    assert [call.name for call in chat.parse(ids, trips.TOOLS).tool_calls] == ["f"]
+    assert chat.parse(ids).tool_calls == ()
+    assert [call.name for call in chat.parse(chat.encode('[[{"name": "f", "arguments": {}}]]<end>')).tool_calls] == [
+        "f"
+    ]
+    tools_only = tt.Chat(made, {"tool_use": HERMES}, special_tokens={"eos_token": "<end>"})
+    assert [call.name for call in tools_only.parse(ids).tool_calls] == ["f"]
+
+
+def test_ids_and_prompts_of_any_kind_are_read_alike() -> None:
+    chat = small_chat()
+    ids = chat.encode('why</think>Hi<tool_call>{"name": "get_weather", "arguments": {"city": "x"}}</tool_call><end>')
+    question = [{"role": "user", "content": "go " * 600}]
+    rendered = chat.render(question, add_generation_prompt=True)
+    prompt = np.append(rendered.token_ids, chat.token_id("<think>")).astype(np.int32)
+    whole = chat.parse(ids, trips.TOOLS, prompt)
+    assert (whole.reasoning, whole.content, whole.tool_calls[0].status) == ("why", "Hi", "ok")
+    for given in (ids.tolist(), tuple(ids.tolist()), ids.astype(np.int64), ids[::1], np.repeat(ids, 2)[::2]):
+        for before in (prompt.tolist(), tuple(prompt.tolist()), prompt.astype(np.uint32), chat.decode(prompt)):
+            for tools in (trips.TOOLS, tuple(trips.TOOLS), json.dumps(trips.TOOLS)):
+                assert chat.parse(given, tools, before) == whole
+    assert chat.parse(ids, trips.TOOLS, rendered) == chat.parse(ids, trips.TOOLS, rendered.token_ids)
+    assert chat.parse(ids, [], prompt).tool_calls[0].status == "unknown_tool"
+    for wrong in ([1, 2.5], [True, False], [[1]], ["a"], [2**40]):
+        with pytest.raises(tt.TokentapeError):
+            chat.parse(wrong)
+
+
+def test_calls_of_a_stream_have_the_ids_of_the_message() -> None:
+    chat = small_chat()
+    call = '<tool_call>{"name": "f", "arguments": {}}</tool_call>'
+    ids = chat.encode(call + call + "<end>")
+    stream = chat.parse_stream()
+    deltas = stream.push(ids)
+    message, last = stream.finish()
+    assert [said.id for kind, said in deltas + last if kind == "tool_call"] == [said.id for said in message.tool_calls]
+    assert len({said.id for said in message.tool_calls}) == 2
 
 
 def test_an_unknown_id_is_an_error() -> None:

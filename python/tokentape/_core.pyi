@@ -280,7 +280,8 @@ class Chat:
             tools: The declared tools, as `render` takes them. They give bare values their types, and tell unknown tools.
             prompt: The ids or the text of the prompt, or of its end, or what `render` made: whether it opened reasoning.
                 By default what the template writes with its own default arguments.
-            grammar: A declared format in place of the learned one, of the form of `grammar`.
+            grammar: A declared format in place of the learned one, of the form of `grammar`, or the `response_template`
+                of a transformers tokenizer.
 
         Raises:
             TokenizerError: An id is outside the vocabulary.

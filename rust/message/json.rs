@@ -9,6 +9,9 @@ use crate::{Error, Result};
 impl Data {
     /// Reads JSON text. Integers of any size and the order of keys are kept; of a repeated key the last value counts.
     pub fn from_json(text: &str) -> Result<Self> {
+        if let Some(value) = Self::read_whole(text) {
+            return Ok(value);
+        }
         serde_json::from_str(text).map(Self::from_value).map_err(|error| Error::value(format!("not JSON: {error}")))
     }
 
@@ -35,7 +38,7 @@ impl Data {
     }
 }
 
-fn number_from(digits: &str) -> Data {
+pub(super) fn number_from(digits: &str) -> Data {
     if digits.contains(['.', 'e', 'E']) {
         return Data::Float(digits.parse().unwrap_or(f64::NAN));
     }

@@ -2,8 +2,11 @@
 
 use std::sync::Arc;
 
+use memchr::{memchr_iter, memrchr_iter};
+
+use super::bytes::ByteSet;
 use super::grammar::{Body, Calls, Frame, Grammar, KEY, Literals};
-use super::wire::{Alphabet, is_control};
+use super::wire::{Alphabet, CONTROL, is_control};
 
 /// A text of the grammar, cut at white space, which may be more or less in what is sampled.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -74,14 +77,13 @@ impl Mark {
     /// The first place of the mark, and its length.
     pub(super) fn find(&self, bytes: &[u8]) -> Option<(usize, usize)> {
         let first = self.first()?;
-        let places = bytes.iter().enumerate().filter(|(_, byte)| **byte == first);
-        places.map(|(at, _)| at).find_map(|at| self.length_at(&bytes[at..]).map(|length| (at, length)))
+        memchr_iter(first, bytes).find_map(|at| self.length_at(&bytes[at..]).map(|length| (at, length)))
     }
 
     /// The last place of the mark.
     pub(super) fn last_in(&self, bytes: &[u8]) -> Option<usize> {
         let first = self.first()?;
-        (0..bytes.len()).rev().find(|at| bytes[*at] == first && self.length_at(&bytes[*at..]).is_some())
+        memrchr_iter(first, bytes).find(|at| self.length_at(&bytes[*at..]).is_some())
     }
 
     /// Leaves out the mark at the beginning, and white space around it.
@@ -120,6 +122,8 @@ pub(super) struct CompiledCalls {
     pub(super) body: CompiledBody,
     /// Whether marks inside quoted strings do not count: they are text, and so may be part of one.
     pub(super) quotes_hide: bool,
+    /// The bytes that the reader must see inside such a call.
+    pub(super) seen: ByteSet,
 }
 
 #[derive(Debug, Clone)]
@@ -181,8 +185,10 @@ pub(super) struct Compiled {
     pub(super) alphabet: Arc<Alphabet>,
     /// Marks that count where content stands.
     pub(super) marks: Vec<(Mark, Meaning)>,
-    /// Which bytes begin one of them.
-    pub(super) begins: [bool; 256],
+    /// Which bytes begin one of them, or a control token.
+    pub(super) begins: ByteSet,
+    /// The same, and what begins a mark of markup: right behind a call, it may be one of a result.
+    pub(super) begins_behind_call: ByteSet,
     pub(super) reasoning: Option<(Mark, Mark)>,
     pub(super) parts: Option<CompiledParts>,
     pub(super) calls: Vec<CompiledCalls>,
@@ -211,7 +217,8 @@ impl Compiled {
         let header = later.filter(|later| later.contains(char::is_alphabetic)).unwrap_or(header);
         let mut compiled = Self {
             marks: Vec::new(),
-            begins: [false; 256],
+            begins: ByteSet::new([CONTROL]),
+            begins_behind_call: ByteSet::new([]),
             reasoning,
             parts,
             calls,
@@ -240,10 +247,11 @@ impl Compiled {
         marks.extend(self.calls.iter().enumerate().map(|(index, calls)| (calls.open.clone(), Meaning::Calls(index))));
         marks.extend(frames.into_iter().map(|frame| (frame, Meaning::Frame)));
         marks.retain(|(mark, _)| !mark.is_empty());
-        for (mark, _) in &marks {
-            if let Some(first) = mark.first() {
-                self.begins[usize::from(first)] = true;
-            }
+        self.begins = self.begins.with(marks.iter().filter_map(|(mark, _)| mark.first()));
+        self.begins_behind_call = self.begins.with([b'<']);
+        for calls in &mut self.calls {
+            let quotes: &[u8] = if calls.quotes_hide { b"\"\\" } else { b"" };
+            calls.seen = self.begins.with(calls.close.first().into_iter().chain(quotes.iter().copied()));
         }
         self.marks = marks;
     }
@@ -290,6 +298,7 @@ fn compile_calls(calls: &Calls, alphabet: &Alphabet) -> CompiledCalls {
         close,
         body,
         quotes_hide,
+        seen: ByteSet::new([]),
     }
 }
 

@@ -5,15 +5,16 @@
 //! times, so time is linear in the length of the turn.
 
 mod calls;
+mod header;
 mod marks;
 
 use std::sync::Arc;
 
 use marks::Found;
 
+use super::bytes::ByteSet;
 use super::compiled::{Compiled, Match, Meaning, space};
 use super::message::{Delta, Message, ToolCall};
-use super::parts::{Addressee, addressee};
 use super::quotes::Quotes;
 use super::schema::Tools;
 use super::text::Growing;
@@ -55,14 +56,15 @@ pub(super) struct Machine {
     recipient: String,
     reasoning: Option<Growing>,
     content: Growing,
-    calls: Vec<ToolCall>,
+    calls: Vec<Arc<ToolCall>>,
     reasoning_ended: bool,
     /// Reasoning was opened by the prompt, and the sample may open it again.
     reopens: bool,
     /// Whether what the prompt holds is known.
     prompt_known: bool,
     finished: bool,
-    deltas: Vec<Delta>,
+    /// What is settled and not handed out; none if nobody wants it.
+    deltas: Option<Vec<Delta>>,
 }
 
 impl Machine {
@@ -87,7 +89,7 @@ impl Machine {
             reopens: false,
             prompt_known: prefill.is_some(),
             finished: false,
-            deltas: Vec::new(),
+            deltas: None,
         };
         let prefill = prefill.unwrap_or(&compiled.prefill).to_vec();
         machine.wire.bytes = prefill;
@@ -103,12 +105,17 @@ impl Machine {
             self.mode = if self.compiled.parts.is_some() { Mode::Header } else { Mode::Content };
             self.go_on(self.wire.bytes.len());
         }
-        self.deltas.clear();
         self.content.clear();
         self.calls.clear();
         self.reopens = self.mode == Mode::Reasoning;
         self.finished = false;
         self.reasoning = self.reopens.then(Growing::default);
+    }
+
+    /// From here on, what is settled is noted.
+    pub(super) fn with_deltas(mut self) -> Self {
+        self.deltas = Some(Vec::new());
+        self
     }
 
     pub(super) fn wire(&mut self) -> &mut Wire {
@@ -122,7 +129,7 @@ impl Machine {
     /// Reads what has arrived, and gives what that settles.
     pub(super) fn advance(&mut self) -> Vec<Delta> {
         self.run(false);
-        std::mem::take(&mut self.deltas)
+        self.deltas.as_mut().map(std::mem::take).unwrap_or_default()
     }
 
     /// Reads what is left, as nothing follows.
@@ -138,7 +145,7 @@ impl Machine {
             finished: self.finished,
             arguments_as_text: self.compiled.arguments_as_text,
         };
-        (message, self.deltas)
+        (message, self.deltas.unwrap_or_default())
     }
 
     fn run(&mut self, last: bool) {
@@ -190,13 +197,14 @@ impl Machine {
 
     /// Looks for the next mark that counts here; the text before it is settled.
     fn search(&mut self, last: bool) -> bool {
-        let size = self.wire.bytes.len();
-        let mut at = self.at;
-        while at < size {
+        let compiled = self.compiled.clone();
+        let seen = self.seen(&compiled);
+        while let Some(at) = self.next_seen(seen) {
             let byte = self.wire.bytes[at];
             let hidden = self.quotes.hide();
-            let begins = self.compiled.begins[usize::from(byte)] || is_control(&[byte]) || self.closes(byte);
-            if (begins || byte == b'<' && self.is_behind_call(at)) && !hidden {
+            if hidden {
+                self.quotes.passed |= self.closes(byte) && self.close_at(at).is_some();
+            } else if seen.contains(byte) {
                 match self.known(at, last) {
                     Found::Mark(meaning, length) => {
                         self.at = at;
@@ -211,48 +219,55 @@ impl Machine {
                     }
                     Found::Nothing => {}
                 }
-            } else if hidden && self.closes(byte) && self.close_at(at).is_some() {
-                self.quotes.passed = true;
             }
             self.quotes.see(byte);
-            at += 1;
+            self.at = at + 1;
         }
-        self.at = at;
-        self.settle(at);
+        self.at = self.wire.bytes.len();
+        self.settle(self.at);
         last && self.end_of_input()
+    }
+
+    /// The bytes that the mode must look at.
+    fn seen<'c>(&self, compiled: &'c Compiled) -> &'c ByteSet {
+        match self.mode {
+            Mode::Call(index) => &compiled.calls[index].seen,
+            Mode::Content if !self.calls.is_empty() && !self.content.has_begun() => &compiled.begins_behind_call,
+            _ => &compiled.begins,
+        }
+    }
+
+    /// The next of these bytes, or the one behind a backslash.
+    fn next_seen(&self, seen: &ByteSet) -> Option<usize> {
+        let rest = &self.wire.bytes[self.at..];
+        let next = if self.quotes.sees_any() { (!rest.is_empty()).then_some(0) } else { seen.find(rest) };
+        next.map(|next| self.at + next)
     }
 
     /// Gives text up to a place, where text is what is read.
     fn settle(&mut self, until: usize) {
-        let from = self.start;
-        match self.mode {
-            Mode::Content => {
-                let text = self.content.push(&self.compiled.alphabet, &self.wire.bytes[from..until]);
-                self.give(Delta::Content(text));
-            }
-            Mode::Reasoning => {
-                let reasoning = self.reasoning.get_or_insert_default();
-                let text = reasoning.push(&self.compiled.alphabet, &self.wire.bytes[from..until]);
-                self.give(Delta::Reasoning(text));
-            }
+        let bytes = &self.wire.bytes[self.start..until];
+        let (field, make) = match self.mode {
+            Mode::Content => (&mut self.content, Delta::Content as fn(String) -> Delta),
+            Mode::Reasoning => (self.reasoning.get_or_insert_default(), Delta::Reasoning as fn(String) -> Delta),
             _ => return,
-        }
+        };
+        let before = field.text.len();
+        field.push(&self.compiled.alphabet, bytes);
+        give(&mut self.deltas, make, &field.text[before..]);
         self.start = until;
-    }
-
-    fn give(&mut self, delta: Delta) {
-        if !matches!(&delta, Delta::Content(text) | Delta::Reasoning(text) if text.is_empty()) {
-            self.deltas.push(delta);
-        }
     }
 
     /// Ends the present pieces of text.
     fn end_text(&mut self) {
-        let text = self.content.end(&self.compiled.alphabet);
-        self.give(Delta::Content(text));
+        let alphabet = &self.compiled.alphabet;
+        let before = self.content.text.len();
+        self.content.end(alphabet);
+        give(&mut self.deltas, Delta::Content, &self.content.text[before..]);
         if let Some(reasoning) = &mut self.reasoning {
-            let text = reasoning.end(&self.compiled.alphabet);
-            self.give(Delta::Reasoning(text));
+            let before = reasoning.text.len();
+            reasoning.end(alphabet);
+            give(&mut self.deltas, Delta::Reasoning, &reasoning.text[before..]);
         }
     }
 
@@ -348,8 +363,8 @@ impl Machine {
         if self.mode != Mode::Reasoning {
             self.end_text();
             let content = std::mem::take(&mut self.content);
-            if !content.text.is_empty() {
-                self.deltas.push(Delta::ContentWasReasoning);
+            if let Some(deltas) = self.deltas.as_mut().filter(|_| !content.text.is_empty()) {
+                deltas.push(Delta::ContentWasReasoning);
             }
             self.reasoning = Some(content);
         }
@@ -357,39 +372,11 @@ impl Machine {
         self.mode = Mode::Content;
         self.reasoning_ended = true;
     }
+}
 
-    fn header(&mut self, last: bool) -> bool {
-        let Some(parts) = &self.compiled.parts else { return false };
-        let bytes = &self.wire.bytes;
-        while self.at < bytes.len() {
-            match parts.body.at(&bytes[self.at..]) {
-                Match::Yes(length) => {
-                    let text = self.compiled.alphabet.text(&bytes[self.start..self.at]);
-                    let after = self.at + length;
-                    match addressee(parts, &text) {
-                        Addressee::Reasoning => self.mode = Mode::Reasoning,
-                        Addressee::Content => self.mode = Mode::Content,
-                        Addressee::Tool(name) => (self.mode, self.recipient) = (Mode::Addressed, name),
-                    }
-                    let begin = self.start;
-                    self.go_on(after);
-                    if self.mode == Mode::Addressed {
-                        self.start = begin;
-                    }
-                    if self.mode == Mode::Reasoning {
-                        self.reasoning.get_or_insert_default();
-                    }
-                    return true;
-                }
-                Match::Partly if !last => return false,
-                _ => {}
-            }
-            if let Found::Mark(meaning @ Meaning::Stop, length) = self.known(self.at, last) {
-                self.enter(meaning, self.at, length);
-                return true;
-            }
-            self.at += 1;
-        }
-        false
+/// Notes a piece of text, if deltas are wanted.
+fn give(deltas: &mut Option<Vec<Delta>>, make: impl FnOnce(String) -> Delta, text: &str) {
+    if let Some(deltas) = deltas.as_mut().filter(|_| !text.is_empty()) {
+        deltas.push(make(text.to_owned()));
     }
 }

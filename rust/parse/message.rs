@@ -1,6 +1,7 @@
 //! What a model said: reasoning, content, and attempts at tool calls, each with its status.
 
 use std::ops::Range;
+use std::sync::Arc;
 
 use crate::message::{Data, Dict};
 
@@ -44,7 +45,7 @@ pub struct ToolCall {
     /// The text of the attempt, without the marks around it.
     pub raw: String,
     /// The id that was sampled with the call, or one made from its place.
-    pub id: Option<String>,
+    pub id: String,
     /// The sampled tokens of the attempt, marks included.
     pub tokens: Range<usize>,
 }
@@ -57,7 +58,7 @@ pub struct Message {
     /// The content, without white space around it.
     pub content: String,
     /// The attempts at calls, in order.
-    pub tool_calls: Vec<ToolCall>,
+    pub tool_calls: Vec<Arc<ToolCall>>,
     /// False if the output ends inside reasoning.
     pub reasoning_complete: bool,
     /// Whether a stop token was sampled.
@@ -74,10 +75,10 @@ impl Message {
     pub fn to_data(&self) -> Data {
         let mut content = self.content.clone();
         let mut calls = Vec::new();
-        for (index, call) in self.tool_calls.iter().enumerate() {
+        for call in &self.tool_calls {
             match (&call.name, &call.arguments) {
                 (Some(name), Some(arguments)) if matches!(call.status, Status::Ok | Status::UnknownTool) => {
-                    calls.push(self.call_data(index, call, name, arguments));
+                    calls.push(self.call_data(call, name, arguments));
                 }
                 _ => {
                     content.push_str(if content.is_empty() { "" } else { "\n" });
@@ -95,17 +96,16 @@ impl Message {
         fields.into()
     }
 
-    fn call_data(&self, index: usize, call: &ToolCall, name: &str, arguments: &Data) -> Data {
+    fn call_data(&self, call: &ToolCall, name: &str, arguments: &Data) -> Data {
         let arguments = if self.arguments_as_text { arguments.to_json().into() } else { arguments.clone() };
         let function: Dict = [("name", Data::from(name)), ("arguments", arguments)].into_iter().collect();
-        let id = call.id.clone().unwrap_or_else(|| call_id(index));
-        let entries = [("id", Data::from(id)), ("type", "function".into()), ("function", function.into())];
+        let entries = [("id", Data::from(&*call.id)), ("type", "function".into()), ("function", function.into())];
         entries.into_iter().collect::<Dict>().into()
     }
 }
 
 /// The id of a call that was sampled without one: nine letters and digits, as some templates demand.
-pub fn call_id(index: usize) -> String {
+pub(super) fn call_id(index: usize) -> String {
     format!("call{:05}", index + 1)
 }
 
@@ -117,7 +117,7 @@ pub enum Delta {
     /// More content.
     Content(String),
     /// A call that has ended.
-    Call(ToolCall),
+    Call(Arc<ToolCall>),
     /// What was given as content so far is reasoning: its end came without a beginning, and no prompt was given.
     ContentWasReasoning,
 }

@@ -8,6 +8,7 @@
 //! whatever is sampled, and any split of the ids gives the same message.
 
 mod body;
+mod bytes;
 mod compiled;
 mod grammar;
 mod learn;
@@ -25,8 +26,9 @@ use std::sync::Arc;
 use compiled::Compiled;
 pub use grammar::{Body, Calls, Frame, Grammar, KEY, Literals, Parts, Tags};
 use machine::Machine;
-pub use message::{Delta, Message, Status, ToolCall, call_id};
-pub use schema::Tools;
+use memchr::memrchr_iter;
+pub use message::{Delta, Message, Status, ToolCall};
+pub use schema::{Declared, Tool, Tools};
 use wire::Alphabet;
 
 use crate::render::{RenderSettings, Renderer};
@@ -42,10 +44,18 @@ pub enum Prompt<'a> {
     Ids(&'a [TokenId]),
     /// The text of the prompt, or of its end.
     Text(&'a str),
+    /// What the prompt holds of the answer, as [`Parser::opening`] found it.
+    Opening(&'a Opening),
 }
 
+/// What a prompt holds of the answer already, such as a mark that opens reasoning.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Opening(Vec<u8>);
+
 /// So many tokens of a prompt are looked at, from its end.
-const PROMPT_TOKENS: usize = 4096;
+pub const PROMPT_TOKENS: usize = 4096;
+/// The answer mostly begins in so many of them.
+pub const HEADER_TOKENS: usize = 16;
 
 /// A grammar with the tokenizer whose ids it reads. Shared freely between threads.
 #[derive(Debug)]
@@ -56,10 +66,10 @@ pub struct Parser {
 }
 
 impl Parser {
-    /// A parser of the format that a template of the renderer writes: the one that renders a conversation with tools,
-    /// unless a name is given.
-    pub fn learned(renderer: &Renderer, settings: &RenderSettings) -> Result<Self> {
-        let masker = renderer.templates().select(settings.template.as_deref(), true)?;
+    /// A parser of the format that a template of the renderer writes: of several, the one that renders a conversation
+    /// with or without tools, unless a name is given.
+    pub fn learned(renderer: &Renderer, settings: &RenderSettings, with_tools: bool) -> Result<Self> {
+        let masker = renderer.templates().select(settings.template.as_deref(), with_tools)?;
         let grammar = learn::learn(masker, &renderer.options(settings));
         Ok(Self::declared(renderer, grammar))
     }
@@ -100,31 +110,45 @@ impl Parser {
 
     /// A turn that is read as its ids arrive.
     pub fn stream(self: &Arc<Self>, tools: Tools, prompt: Prompt<'_>) -> Result<ParseStream> {
-        Ok(ParseStream { machine: Some(self.machine(tools, prompt)?), parser: self.clone() })
+        Ok(ParseStream { machine: Some(self.machine(tools, prompt)?.with_deltas()), parser: self.clone() })
     }
 
     fn machine(&self, tools: Tools, prompt: Prompt<'_>) -> Result<Machine> {
-        let prefill = match prompt {
-            Prompt::Default => None,
-            Prompt::Text(text) => Some(self.prefill(&self.compiled.alphabet.literal(text))),
-            Prompt::Ids(ids) => {
-                let mut wire = wire::Wire::default();
-                let end = &ids[ids.len().saturating_sub(PROMPT_TOKENS)..];
-                wire.push(&self.compiled.alphabet, self.renderer.tokenizer(), end)
-                    .map_err(|error| error.within("prompt"))?;
-                Some(self.prefill(&wire.bytes))
-            }
+        let opening = match prompt {
+            Prompt::Default => return Ok(Machine::new(&self.compiled, tools, None)),
+            Prompt::Opening(opening) => return Ok(Machine::new(&self.compiled, tools, Some(&opening.0))),
+            Prompt::Text(text) => self.opened(&self.compiled.alphabet.literal(text)),
+            Prompt::Ids(ids) => match self.opening(&ids[ids.len().saturating_sub(HEADER_TOKENS)..])? {
+                Some(Opening(opening)) => opening,
+                None => self.opened(&self.on_wire(&ids[ids.len().saturating_sub(PROMPT_TOKENS)..])?),
+            },
         };
-        Ok(Machine::new(&self.compiled, tools, prefill.as_deref()))
+        Ok(Machine::new(&self.compiled, tools, Some(&opening)))
+    }
+
+    /// What the last ids of a prompt hold of the answer, if they show where it begins: those before them do not count.
+    pub fn opening(&self, end: &[TokenId]) -> Result<Option<Opening>> {
+        let end = self.on_wire(end)?;
+        Ok(self.behind_header(&end).map(|behind| Opening(behind.to_vec())))
+    }
+
+    fn on_wire(&self, prompt: &[TokenId]) -> Result<Vec<u8>> {
+        let mut wire = wire::Wire::default();
+        let pushed = wire.push(&self.compiled.alphabet, self.renderer.tokenizer(), prompt);
+        pushed.map_err(|error| error.within("prompt"))?;
+        Ok(wire.bytes)
+    }
+
+    /// What stands behind the last header that begins an answer.
+    fn behind_header<'p>(&self, prompt: &'p [u8]) -> Option<&'p [u8]> {
+        let header = &*self.compiled.header;
+        memrchr_iter(*header.first()?, prompt).find_map(|at| prompt[at..].strip_prefix(header))
     }
 
     /// What the end of a prompt holds of the answer.
-    fn prefill(&self, prompt: &[u8]) -> Vec<u8> {
-        let header = &self.compiled.header;
-        let found =
-            if header.is_empty() { None } else { prompt.windows(header.len()).rposition(|window| window == header) };
-        if let Some(at) = found {
-            return prompt[at + header.len()..].to_vec();
+    fn opened(&self, prompt: &[u8]) -> Vec<u8> {
+        if let Some(behind) = self.behind_header(prompt) {
+            return behind.to_vec();
         }
         // The end of the prompt is not the one that was learned: what counts is whether it opens reasoning.
         let reasoning = self.compiled.reasoning.as_ref();

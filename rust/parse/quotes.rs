@@ -27,7 +27,12 @@ impl Quotes {
         self.inside
     }
 
-    /// Takes the next byte.
+    /// Whether the next byte counts, whatever it is.
+    pub(super) fn sees_any(self) -> bool {
+        self.escaped
+    }
+
+    /// Takes the next byte: a quotation mark, a backslash or the byte behind one; others change nothing.
     pub(super) fn see(&mut self, byte: u8) {
         if !self.watching {
             return;

@@ -1,7 +1,9 @@
 //! Declared tools: their names, and the types of their arguments.
 
-use crate::message::{Data, Dict};
 use std::collections::HashMap;
+use std::fmt::Debug;
+
+use crate::message::{Data, Dict};
 
 /// Which JSON types a value may have.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -100,38 +102,23 @@ impl Types {
     }
 }
 
-/// The declared tools, by name. None at all: every name is known, and no type is.
+/// The declared arguments of one tool.
 #[derive(Debug, Clone, Default)]
-pub struct Tools(Option<HashMap<String, HashMap<String, Types>>>);
+pub struct Tool(HashMap<String, Types>);
 
-impl Tools {
-    /// The tools of a list of schemas, as chat templates take them.
-    pub fn new(schemas: Option<&Data>) -> Self {
-        let Some(items) = schemas.and_then(Data::as_items) else { return Self(None) };
-        let tools = items.iter().filter_map(|tool| {
-            let function = tool.get("function").unwrap_or(tool);
-            let name = function.get("name")?.as_text()?.to_owned();
-            let schema = function.get("parameters").or_else(|| function.get("input_schema"));
-            let properties = schema.and_then(|schema| schema.get("properties")).and_then(Data::as_dict);
-            Some((name, properties.map(property_types).unwrap_or_default()))
-        });
-        Self(Some(tools.collect()))
-    }
-
-    /// Whether a tool of this name may be called.
-    pub(super) fn knows(&self, name: &str) -> bool {
-        self.0.as_ref().is_none_or(|tools| tools.contains_key(name))
-    }
-
-    /// Whether a tool of this name is declared.
-    pub(super) fn declares(&self, name: &str) -> bool {
-        self.0.as_ref().is_some_and(|tools| tools.contains_key(name))
+impl Tool {
+    /// The name of a tool and its arguments, if the schema names one.
+    pub fn of(schema: &Data) -> Option<(String, Self)> {
+        let function = schema.get("function").unwrap_or(schema);
+        let name = function.get("name")?.as_text()?.to_owned();
+        let schema = function.get("parameters").or_else(|| function.get("input_schema"));
+        let properties = schema.and_then(|schema| schema.get("properties")).and_then(Data::as_dict);
+        Some((name, Self(properties.map(property_types).unwrap_or_default())))
     }
 
     /// The value of an argument that a format writes as bare text; none if the text does not fit the declared type.
-    pub(super) fn typed(&self, tool: &str, key: &str, text: &str) -> Option<Data> {
-        let tools = self.0.as_ref();
-        let types = tools.and_then(|tools| tools.get(tool)?.get(key)).copied().unwrap_or_default();
+    pub(super) fn typed(&self, key: &str, text: &str) -> Option<Data> {
+        let types = self.0.get(key).copied().unwrap_or_default();
         if types.text {
             let null = types.null && text.trim() == "null";
             return Some(if null { Data::Null } else { Data::from(text) });
@@ -142,6 +129,61 @@ impl Tools {
             return Some(value.unwrap_or_else(|| Data::from(text)));
         }
         value.filter(|value| types.allow(value))
+    }
+}
+
+/// Tools that are looked up when a call names one, so that a turn without calls reads no schema.
+pub trait Declared: Debug + Send {
+    /// Whether there is a tool of this name.
+    fn declares(&self, name: &str) -> bool;
+
+    /// The arguments of the tool of this name, if it is declared.
+    fn tool(&self, name: &str) -> Option<Tool>;
+}
+
+/// Tools that are read already.
+#[derive(Debug)]
+struct Read(HashMap<String, Tool>);
+
+impl Declared for Read {
+    fn declares(&self, name: &str) -> bool {
+        self.0.contains_key(name)
+    }
+
+    fn tool(&self, name: &str) -> Option<Tool> {
+        self.0.get(name).cloned()
+    }
+}
+
+/// The declared tools. None at all: every name is known, and no type is.
+#[derive(Debug, Default)]
+pub struct Tools(Option<Box<dyn Declared>>);
+
+impl Tools {
+    /// The tools of a list of schemas, as chat templates take them; of two of one name the last counts.
+    pub fn new(schemas: Option<&Data>) -> Self {
+        let Some(items) = schemas.and_then(Data::as_items) else { return Self(None) };
+        Self::asked(Read(items.iter().filter_map(Tool::of).collect()))
+    }
+
+    /// Tools that are looked up when they are needed.
+    pub fn asked(declared: impl Declared + 'static) -> Self {
+        Self(Some(Box::new(declared)))
+    }
+
+    /// Whether a tool of this name may be called.
+    pub(super) fn knows(&self, name: &str) -> bool {
+        self.0.as_ref().is_none_or(|tools| tools.declares(name))
+    }
+
+    /// Whether a tool of this name is declared.
+    pub(super) fn declares(&self, name: &str) -> bool {
+        self.0.as_ref().is_some_and(|tools| tools.declares(name))
+    }
+
+    /// The arguments of a tool, as far as they are declared.
+    pub(super) fn tool(&self, name: &str) -> Tool {
+        self.0.as_ref().and_then(|tools| tools.tool(name)).unwrap_or_default()
     }
 }
 

@@ -13,43 +13,43 @@ pub(super) struct Growing {
 }
 
 impl Growing {
-    /// Adds bytes, and gives the text that they settle.
-    pub(super) fn push(&mut self, alphabet: &Alphabet, bytes: &[u8]) -> String {
+    /// Adds bytes; the text grows by what they settle.
+    pub(super) fn push(&mut self, alphabet: &Alphabet, bytes: &[u8]) {
         let bytes = if self.has_begun() { bytes } else { bytes.trim_ascii_start() };
-        if bytes.is_empty() {
-            return String::new();
-        }
-        self.held.extend_from_slice(bytes);
         let solid = bytes.trim_ascii_end().len();
         if solid == 0 {
-            return String::new();
+            self.held.extend_from_slice(bytes);
+        } else if self.held.is_empty() {
+            let end = solid - unfinished(&bytes[..solid]);
+            self.settle(alphabet, &bytes[..end]);
+            self.held.extend_from_slice(&bytes[end..]);
+        } else {
+            let mut held = std::mem::take(&mut self.held);
+            let solid = held.len() + solid;
+            held.extend_from_slice(bytes);
+            let end = solid - unfinished(&held[..solid]);
+            self.settle(alphabet, &held[..end]);
+            held.drain(..end);
+            self.held = held;
         }
-        let end = self.held.len() - (bytes.len() - solid);
-        let end = end - unfinished(&self.held[..end]);
-        self.settle(alphabet, end)
     }
 
     /// Ends the present piece: what follows is another one, on a line of its own.
-    pub(super) fn end(&mut self, alphabet: &Alphabet) -> String {
-        let end = self.held.trim_ascii_end().len();
-        let settled = self.settle(alphabet, end);
-        self.held.clear();
+    pub(super) fn end(&mut self, alphabet: &Alphabet) {
+        let held = std::mem::take(&mut self.held);
+        self.settle(alphabet, held.trim_ascii_end());
         self.begun = false;
-        settled
     }
 
-    fn settle(&mut self, alphabet: &Alphabet, end: usize) -> String {
-        if end == 0 {
-            return String::new();
+    fn settle(&mut self, alphabet: &Alphabet, bytes: &[u8]) {
+        if bytes.is_empty() {
+            return;
         }
-        let mut settled = alphabet.text(&self.held[..end]);
-        self.held.drain(..end);
         if !self.begun && !self.text.is_empty() {
-            settled.insert(0, '\n');
+            self.text.push('\n');
         }
         self.begun = true;
-        self.text.push_str(&settled);
-        settled
+        alphabet.push_text(bytes, &mut self.text);
     }
 
     /// Whether there was nothing but white space.

@@ -2,16 +2,21 @@
 //!
 //! *Invariant*: a control token is four bytes that no text holds, so a search for it never finds its text typed out as
 //! ordinary tokens, and a search for text never finds a control token. Every token knows where it ends.
+//!
+//! What each token is on the wire is laid out once for a grammar: a turn is then copied together, sixteen bytes a token.
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 use std::ops::Range;
 use std::sync::Arc;
+
+use memchr::memchr;
 
 use crate::tokenizer::Tokenizer;
 use crate::{Result, TokenId};
 
 /// Begins a control token; never part of UTF-8.
-const CONTROL: u8 = 0xFF;
+pub(super) const CONTROL: u8 = 0xFF;
 /// The bytes of a control token.
 const LENGTH: usize = 4;
 
@@ -23,6 +28,48 @@ pub(super) struct Alphabet {
     /// Indices by the first byte of the text, longest text first.
     by_byte: HashMap<u8, Vec<usize>>,
     special: Vec<bool>,
+    spellings: Spellings,
+}
+
+/// The bytes of the tokens with small ids, laid out by id.
+#[derive(Debug, Default)]
+struct Spellings {
+    bytes: Vec<u8>,
+    /// For each id, where its bytes begin and how many they are.
+    places: Vec<(u32, u32)>,
+}
+
+/// Tokens with larger ids are spelled anew each time.
+const MOST_IDS: usize = 1 << 20;
+/// The length of a token that is not laid out.
+const ABSENT: u32 = u32::MAX;
+/// So many bytes are copied for a token that has no more.
+const STRIDE: usize = 16;
+
+impl Spellings {
+    fn add(&mut self, spell: impl FnOnce(&mut Vec<u8>) -> bool) {
+        let start = self.bytes.len();
+        let spelled = spell(&mut self.bytes);
+        let length = if spelled { (self.bytes.len() - start) as u32 } else { ABSENT };
+        self.places.push((start as u32, length));
+    }
+
+    /// Adds the bytes of a token; false if they are not laid out.
+    fn push(&self, id: TokenId, out: &mut Vec<u8>) -> bool {
+        let place = usize::try_from(id).ok().and_then(|id| self.places.get(id));
+        let Some(&(start, length)) = place.filter(|place| place.1 != ABSENT) else { return false };
+        let (start, length) = (start as usize, length as usize);
+        match self.bytes[start..].first_chunk::<STRIDE>() {
+            // A copy of fixed size is one instruction; what follows the token is cut off again.
+            Some(chunk) if length <= STRIDE => {
+                let end = out.len() + length;
+                out.extend_from_slice(chunk);
+                out.truncate(end);
+            }
+            _ => out.extend_from_slice(&self.bytes[start..start + length]),
+        }
+        true
+    }
 }
 
 impl Alphabet {
@@ -40,6 +87,11 @@ impl Alphabet {
         for indices in alphabet.by_byte.values_mut() {
             indices.sort_by_key(|index| std::cmp::Reverse(alphabet.texts[*index].len()));
         }
+        let mut spellings = Spellings::default();
+        for id in 0..tokenizer.vocab_size().min(MOST_IDS) {
+            spellings.add(|out| alphabet.spell(tokenizer, id as TokenId, out));
+        }
+        alphabet.spellings = spellings;
         alphabet
     }
 
@@ -80,30 +132,49 @@ impl Alphabet {
         out
     }
 
-    /// A token on the wire.
-    pub(super) fn push_token(&self, tokenizer: &Tokenizer, id: TokenId, out: &mut Vec<u8>) -> Result<()> {
+    /// Spells a token on the wire; false if the tokenizer has none with the id.
+    fn spell(&self, tokenizer: &Tokenizer, id: TokenId, out: &mut Vec<u8>) -> bool {
         if let Some(index) = self.by_id.get(&id) {
             Self::push_control(*index, out);
-            return Ok(());
+            return true;
         }
-        let bytes = tokenizer.token_bytes(id).ok_or_else(|| {
-            crate::tokenizer::failure(format!("the tokenizer has no token with the id {id}; pass ids of this model"))
-        })?;
-        for byte in bytes {
-            if byte == CONTROL {
-                out.extend_from_slice("\u{FFFD}".as_bytes());
-            } else {
-                out.push(byte);
+        let start = out.len();
+        let known = tokenizer.push_token_bytes(id, out);
+        if out[start..].contains(&CONTROL) {
+            for byte in out.split_off(start) {
+                let replacement = (byte == CONTROL).then_some("\u{FFFD}");
+                out.extend_from_slice(replacement.map_or(&[byte], str::as_bytes));
             }
         }
-        Ok(())
+        known
+    }
+
+    /// A token on the wire.
+    fn push_token(&self, tokenizer: &Tokenizer, id: TokenId, out: &mut Vec<u8>) -> Result<()> {
+        if self.spellings.push(id, out) || self.spell(tokenizer, id, out) {
+            return Ok(());
+        }
+        Err(crate::tokenizer::failure(format!("the tokenizer has no token with the id {id}; pass ids of this model")))
     }
 
     /// The text of a stretch of the wire; what is no UTF-8 becomes U+FFFD.
-    pub(super) fn text(&self, bytes: &[u8]) -> String {
+    pub(super) fn text<'a>(&self, bytes: &'a [u8]) -> Cow<'a, str> {
+        // Text that holds no control token is UTF-8 as it stands, and nothing else is.
+        if let Ok(text) = std::str::from_utf8(bytes) {
+            return Cow::Borrowed(text);
+        }
         let mut out = String::with_capacity(bytes.len());
+        self.push_text(bytes, &mut out);
+        Cow::Owned(out)
+    }
+
+    /// Adds the text of a stretch of the wire.
+    pub(super) fn push_text(&self, bytes: &[u8], out: &mut String) {
+        if let Ok(text) = std::str::from_utf8(bytes) {
+            return out.push_str(text);
+        }
         let mut rest = bytes;
-        while let Some(at) = memchr(rest, CONTROL) {
+        while let Some(at) = memchr(CONTROL, rest) {
             out.push_str(&String::from_utf8_lossy(&rest[..at]));
             match self.control_at(&rest[at..]) {
                 Some(index) => out.push_str(&self.texts[index]),
@@ -112,7 +183,6 @@ impl Alphabet {
             rest = rest.get(at + LENGTH..).unwrap_or_default();
         }
         out.push_str(&String::from_utf8_lossy(rest));
-        out
     }
 
     /// The text of the special token that bytes begin with, if they begin with one.
@@ -132,21 +202,22 @@ pub(super) const fn control_length() -> usize {
     LENGTH
 }
 
-fn memchr(bytes: &[u8], wanted: u8) -> Option<usize> {
-    bytes.iter().position(|byte| *byte == wanted)
-}
+/// So many bytes a token has, more or less.
+const BYTES: usize = 5;
 
 /// Ids that have arrived, as bytes, and where each token ends.
 #[derive(Debug, Default)]
 pub(super) struct Wire {
     pub(super) bytes: Vec<u8>,
-    ends: Vec<usize>,
+    ends: Vec<u32>,
 }
 
 impl Wire {
     /// Adds tokens; after an error the wire is as it was.
     pub(super) fn push(&mut self, alphabet: &Alphabet, tokenizer: &Tokenizer, ids: &[TokenId]) -> Result<()> {
         let (bytes, ends) = (self.bytes.len(), self.ends.len());
+        self.bytes.reserve(ids.len() * BYTES + STRIDE);
+        self.ends.reserve(ids.len());
         for id in ids {
             if let Err(error) = alphabet.push_token(tokenizer, *id, &mut self.bytes) {
                 let token = self.ends.len();
@@ -154,15 +225,15 @@ impl Wire {
                 self.ends.truncate(ends);
                 return Err(error.within(&format!("token {token}")));
             }
-            self.ends.push(self.bytes.len());
+            self.ends.push(self.bytes.len() as u32);
         }
         Ok(())
     }
 
     /// The tokens that have a byte in a stretch of the wire; those of a prefill are no tokens.
     pub(super) fn tokens(&self, range: Range<usize>) -> Range<usize> {
-        let start = self.ends.partition_point(|end| *end <= range.start);
-        let end = self.ends.partition_point(|end| *end < range.end) + 1;
+        let start = self.ends.partition_point(|end| *end as usize <= range.start);
+        let end = self.ends.partition_point(|end| (*end as usize) < range.end) + 1;
         start..end.clamp(start, self.ends.len().max(start))
     }
 }

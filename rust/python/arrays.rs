@@ -1,22 +1,59 @@
 //! Arrays across the border: any sequence of numbers in, read-only numpy arrays out.
 
 use numpy::npyffi::NPY_ARRAY_WRITEABLE;
-use numpy::{Element, PyArray1, PyReadonlyArray1, PyUntypedArrayMethods};
+use numpy::{Element, PyArray1, PyArrayMethods, PyReadonlyArray1, PyUntypedArrayMethods};
 use pyo3::intern;
 use pyo3::prelude::*;
+use pyo3::types::{PyInt, PyList};
 
 use super::error::to_python;
 use crate::{Error, TokenId};
 
 /// Token ids from a numpy array, a buffer, a tensor or a sequence of integers.
 pub(super) fn token_ids(name: &str, object: &Bound<'_, PyAny>) -> PyResult<Vec<TokenId>> {
-    if let Ok(array) = object.extract::<PyReadonlyArray1<'_, TokenId>>() {
-        return Ok(array.as_array().to_vec());
+    if let Some(ids) = plain_ids(object, usize::MAX) {
+        return Ok(ids);
     }
     let Some(array) = flat_array(name, object, "iu")? else { return Ok(Vec::new()) };
     let wide: PyReadonlyArray1<'_, i64> = cast(&array, "int64")?;
     wide.as_array().iter().enumerate().map(|(token, id)| narrow(object.py(), name, token, *id)).collect()
 }
+
+/// The last of these token ids, at most so many: only they are converted.
+pub(super) fn last_token_ids(name: &str, object: &Bound<'_, PyAny>, most: usize) -> PyResult<Vec<TokenId>> {
+    if let Some(ids) = plain_ids(object, most) {
+        return Ok(ids);
+    }
+    let mut ids = token_ids(name, object)?;
+    ids.drain(..ids.len().saturating_sub(most));
+    Ok(ids)
+}
+
+/// The last ids of an int32 array or of a list of plain integers; none if the object is anything else.
+fn plain_ids(object: &Bound<'_, PyAny>, most: usize) -> Option<Vec<TokenId>> {
+    if let Ok(list) = object.cast_exact::<PyList>() {
+        // A tuple lends its items, which a list, since it may change, does not: that is half of the time.
+        let count = list.len();
+        let items = if count <= most { list.to_tuple() } else { list.get_slice(count - most, count).to_tuple() };
+        let mut ids = Vec::with_capacity(items.len());
+        for id in items.iter_borrowed() {
+            ids.push(id.cast_exact::<PyInt>().ok()?.extract().ok()?);
+        }
+        return Some(ids);
+    }
+    let array = object.cast::<PyArray1<TokenId>>().ok()?;
+    if array.len() <= most.max(SHORT) {
+        let mut ids = array.to_vec().ok()?;
+        ids.drain(..ids.len().saturating_sub(most));
+        return Some(ids);
+    }
+    let array = array.try_readonly().ok()?;
+    let ids = array.as_slice().ok()?;
+    Some(ids[ids.len().saturating_sub(most)..].to_vec())
+}
+
+/// Up to this length, copying an array is quicker than asking whether anybody writes to it.
+const SHORT: usize = 1024;
 
 fn narrow(py: Python<'_>, name: &str, token: usize, id: i64) -> PyResult<TokenId> {
     TokenId::try_from(id).map_err(|_| {

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::ffi::CString;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use numpy::PyArray1;
 use pyo3::exceptions::PyUserWarning;
@@ -23,7 +23,7 @@ use super::stream::PyTextStream;
 use super::trajectory::{PyTrajectory, identity};
 use crate::audit::Audit;
 use crate::message::Conversation;
-use crate::parse::Parser;
+use crate::parse::{Grammar, Parser};
 use crate::render::{ControlTokens, RenderSettings, Renderer, StopSource, StopToken, Templates, unread_argument};
 use crate::template::{Clock, Template};
 use crate::tokenizer::Tokenizer;
@@ -39,22 +39,40 @@ pub(super) struct PyChat {
     renderer: Renderer,
     /// Set once a person was told what the template does to history.
     history_told: AtomicBool,
-    /// Learned when something is first parsed.
-    parser: OnceLock<Arc<Parser>>,
+    /// Learned when something is first parsed: from the template without and from the one with tools.
+    parsers: [OnceLock<Arc<Parser>>; 2],
+    /// The format that was declared last.
+    declared: Mutex<Option<Arc<Parser>>>,
 }
 
 impl PyChat {
-    /// The parser of what the template writes, or of a declared format.
-    fn parser(&self, py: Python<'_>, grammar: Option<&Bound<'_, PyAny>>) -> PyResult<Arc<Parser>> {
+    /// The parser of what the template for a conversation with or without tools writes, or of a declared format.
+    fn parser(&self, py: Python<'_>, grammar: Option<&Bound<'_, PyAny>>, with_tools: bool) -> PyResult<Arc<Parser>> {
         if let Some(grammar) = grammar {
-            let grammar = parse::grammar(grammar)?;
-            return detached(py, || Ok(Arc::new(Parser::declared(&self.renderer, grammar))));
+            return self.declared(py, parse::grammar(grammar)?);
         }
-        if let Some(parser) = self.parser.get() {
+        let with_tools = with_tools || !self.renderer.templates().are_named();
+        let known = &self.parsers[usize::from(with_tools)];
+        if let Some(parser) = known.get() {
             return Ok(parser.clone());
         }
-        let learned = detached(py, || Parser::learned(&self.renderer, &RenderSettings::default()))?;
-        Ok(self.parser.get_or_init(|| Arc::new(learned)).clone())
+        let learn = |with_tools| Parser::learned(&self.renderer, &RenderSettings::default(), with_tools);
+        // A chat that has only a template for tools is asked about turns of that one.
+        let learned = detached(py, || learn(with_tools).or_else(|_| learn(true)))?;
+        Ok(known.get_or_init(|| Arc::new(learned)).clone())
+    }
+
+    /// The parser of a declared format; one that is declared again is laid out already.
+    fn declared(&self, py: Python<'_>, grammar: Grammar) -> PyResult<Arc<Parser>> {
+        // The lock is never held while the GIL is given up: another thread could wait for both.
+        let last = || self.declared.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = last().clone();
+        if let Some(parser) = known.filter(|parser| *parser.grammar() == grammar) {
+            return Ok(parser);
+        }
+        let parser = detached(py, || Ok(Arc::new(Parser::declared(&self.renderer, grammar))))?;
+        *last() = Some(parser.clone());
+        Ok(parser)
     }
 
     /// The engine, for other classes that render with it.
@@ -98,7 +116,12 @@ impl PyChat {
         if let Some(warning) = renderer.tokenizer().engine().warning() {
             PyErr::warn(py, &py.get_type::<PyUserWarning>(), &CString::new(warning)?, 1)?;
         }
-        Ok(Self { renderer, history_told: AtomicBool::new(false), parser: OnceLock::new() })
+        Ok(Self {
+            renderer,
+            history_told: AtomicBool::new(false),
+            parsers: <[OnceLock<_>; 2]>::default(),
+            declared: Mutex::default(),
+        })
     }
 
     #[pyo3(signature = (messages, **options), text_signature = "(self, messages, *, tools=None, documents=None, add_generation_prompt=False, continue_final_message=False, now=None, control_tokens='all', trusted_roles=(), seams='parity', chat_template=None, template_kwargs=None, **kwargs)")]
@@ -270,7 +293,7 @@ impl PyChat {
         prompt: Option<&Bound<'_, PyAny>>,
         grammar: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<PyMessage> {
-        parse::parse(py, &*self.parser(py, grammar)?, token_ids, tools, prompt)
+        parse::parse(py, &*self.parser(py, grammar, tools.is_some())?, token_ids, tools, prompt)
     }
 
     #[pyo3(signature = (tools=None, prompt=None, *, grammar=None))]
@@ -281,12 +304,12 @@ impl PyChat {
         prompt: Option<&Bound<'_, PyAny>>,
         grammar: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<PyParseStream> {
-        parse::stream(py, &self.parser(py, grammar)?, tools, prompt)
+        parse::stream(py, &self.parser(py, grammar, tools.is_some())?, tools, prompt)
     }
 
     #[getter]
     fn grammar<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
-        parse::grammar_dict(py, self.parser(py, None)?.grammar())
+        parse::grammar_dict(py, self.parser(py, None, true)?.grammar())
     }
 
     fn __repr__(&self) -> String {

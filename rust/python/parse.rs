@@ -2,20 +2,25 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
+use numpy::PyUntypedArray;
+use pyo3::intern;
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyString, PyTuple};
+use pyo3::types::{PyDict, PyList, PyString, PyTuple};
 
 use super::error::to_python;
 use super::gil::detached;
+use super::rendered::PyRendered;
 use super::{arrays, convert, json};
-use crate::parse::{Delta, Grammar, Message, ParseStream, Parser, Prompt, ToolCall, Tools, call_id};
+use crate::parse::{
+    Declared, Delta, Grammar, HEADER_TOKENS, Message, Opening, PROMPT_TOKENS, ParseStream, Parser, Prompt, Tool,
+    ToolCall, Tools,
+};
 use crate::{Error, TokenId};
 
 /// An attempt at a tool call.
 #[pyclass(frozen, name = "ToolCall", module = "tokentape")]
 pub(super) struct PyToolCall {
-    inner: ToolCall,
-    index: usize,
+    inner: Arc<ToolCall>,
 }
 
 #[pymethods]
@@ -41,8 +46,8 @@ impl PyToolCall {
     }
 
     #[getter]
-    fn id(&self) -> String {
-        self.inner.id.clone().unwrap_or_else(|| call_id(self.index))
+    fn id(&self) -> &str {
+        &self.inner.id
     }
 
     #[getter]
@@ -88,8 +93,7 @@ impl PyMessage {
 
     #[getter]
     fn tool_calls<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
-        let calls = self.inner.tool_calls.iter().enumerate();
-        PyTuple::new(py, calls.map(|(index, call)| PyToolCall { inner: call.clone(), index }).collect::<Vec<_>>())
+        PyTuple::new(py, self.inner.tool_calls.iter().map(|call| PyToolCall { inner: call.clone() }))
     }
 
     #[getter]
@@ -149,10 +153,7 @@ fn delta_to_py(py: Python<'_>, delta: Delta) -> PyResult<Bound<'_, PyTuple>> {
     match delta {
         Delta::Reasoning(text) => ("reasoning", text).into_pyobject(py),
         Delta::Content(text) => ("content", text).into_pyobject(py),
-        Delta::Call(call) => {
-            let index = 0;
-            ("tool_call", Py::new(py, PyToolCall { inner: call, index })?).into_pyobject(py)
-        }
+        Delta::Call(inner) => ("tool_call", Py::new(py, PyToolCall { inner })?).into_pyobject(py),
         Delta::ContentWasReasoning => ("content_was_reasoning", "").into_pyobject(py),
     }
 }
@@ -162,17 +163,25 @@ enum Given {
     Nothing,
     Ids(Vec<TokenId>),
     Text(String),
+    Opening(Opening),
 }
 
 impl Given {
-    /// Ids, a text, or a rendered prompt.
-    fn read(prompt: Option<&Bound<'_, PyAny>>) -> PyResult<Self> {
+    /// Ids, a text, or a rendered prompt. Of ids, no more than shows where the answer begins.
+    fn read(parser: &Parser, prompt: Option<&Bound<'_, PyAny>>) -> PyResult<Self> {
         let Some(prompt) = prompt else { return Ok(Self::Nothing) };
-        if let Ok(text) = prompt.extract::<String>() {
-            return Ok(Self::Text(text));
+        let py = prompt.py();
+        if let Ok(text) = prompt.cast::<PyString>() {
+            return Ok(Self::Text(text.to_str()?.to_owned()));
         }
-        let ids = prompt.getattr_opt("token_ids")?.unwrap_or_else(|| prompt.clone());
-        arrays::token_ids("prompt", &ids).map(Self::Ids)
+        let rendered = prompt.cast::<PyRendered>().is_ok() || !is_sequence(prompt);
+        let ids = if rendered { prompt.getattr_opt(intern!(py, "token_ids"))? } else { None };
+        let ids = ids.as_ref().unwrap_or(prompt);
+        let end = arrays::last_token_ids("prompt", ids, HEADER_TOKENS)?;
+        if let Some(opening) = parser.opening(&end).map_err(|error| to_python(py, &error))? {
+            return Ok(Self::Opening(opening));
+        }
+        arrays::last_token_ids("prompt", ids, PROMPT_TOKENS).map(Self::Ids)
     }
 
     fn prompt(&self) -> Prompt<'_> {
@@ -180,14 +189,55 @@ impl Given {
             Self::Nothing => Prompt::Default,
             Self::Ids(ids) => Prompt::Ids(ids),
             Self::Text(text) => Prompt::Text(text),
+            Self::Opening(opening) => Prompt::Opening(opening),
         }
     }
 }
 
+/// An array or a list, which has no prompt as an attribute.
+fn is_sequence(object: &Bound<'_, PyAny>) -> bool {
+    object.cast::<PyList>().is_ok() || object.cast::<PyUntypedArray>().is_ok()
+}
+
 fn tools(tools: Option<&Bound<'_, PyAny>>) -> PyResult<Tools> {
-    let schemas = tools.filter(|tools| !tools.is_none()).map(convert::tool_schemas).transpose()?;
+    let schemas = tools.map(convert::tool_schemas).transpose()?;
     Ok(Tools::new(schemas.as_ref()))
 }
+
+/// A list of schemas, each a dict; a tool is converted when a call names it.
+#[derive(Debug)]
+struct Schemas(Py<PyList>);
+
+impl Schemas {
+    fn of(tools: &Bound<'_, PyAny>) -> Option<Self> {
+        let list = tools.cast_exact::<PyList>().ok()?;
+        list.iter().all(|tool| tool.cast_exact::<PyDict>().is_ok()).then(|| Self(list.clone().unbind()))
+    }
+
+    /// The last schema of this name.
+    fn find<'py>(&self, py: Python<'py>, name: &str) -> Option<Bound<'py, PyAny>> {
+        let named = |tool: &Bound<'py, PyAny>| {
+            let tool = tool.cast::<PyDict>().ok()?;
+            let function = tool.get_item(intern!(py, "function")).ok()?;
+            let function = function.as_ref().map_or(Ok(tool), |function| function.cast::<PyDict>()).ok()?;
+            Some(function.get_item(intern!(py, "name")).ok()??.cast::<PyString>().ok()?.to_str().ok()? == name)
+        };
+        self.0.bind(py).iter().filter(|tool| named(tool) == Some(true)).last()
+    }
+}
+
+impl Declared for Schemas {
+    fn declares(&self, name: &str) -> bool {
+        Python::attach(|py| self.find(py, name).is_some())
+    }
+
+    fn tool(&self, name: &str) -> Option<Tool> {
+        Python::attach(|py| Tool::of(&convert::data(&self.find(py, name)?).ok()?)).map(|(_, tool)| tool)
+    }
+}
+
+/// A turn of so many tokens is read before another thread could take the GIL.
+const SHORT_TURN: usize = 4096;
 
 /// Reads one turn.
 pub(super) fn parse(
@@ -198,8 +248,14 @@ pub(super) fn parse(
     prompt: Option<&Bound<'_, PyAny>>,
 ) -> PyResult<PyMessage> {
     let ids = arrays::token_ids("parse", token_ids)?;
-    let (tools, prompt) = (tools(declared)?, Given::read(prompt)?);
-    let inner = detached(py, || parser.parse(&ids, tools, prompt.prompt()))?;
+    let prompt = Given::read(parser, prompt)?;
+    let tools = match declared.and_then(Schemas::of) {
+        Some(schemas) => Tools::asked(schemas),
+        None => tools(declared)?,
+    };
+    let work = || parser.parse(&ids, tools, prompt.prompt());
+    let inner =
+        if ids.len() < SHORT_TURN { work().map_err(|error| to_python(py, &error))? } else { detached(py, work)? };
     Ok(PyMessage { inner })
 }
 
@@ -210,15 +266,22 @@ pub(super) fn stream(
     declared: Option<&Bound<'_, PyAny>>,
     prompt: Option<&Bound<'_, PyAny>>,
 ) -> PyResult<PyParseStream> {
-    let (tools, prompt) = (tools(declared)?, Given::read(prompt)?);
+    let (tools, prompt) = (tools(declared)?, Given::read(parser, prompt)?);
     let inner = detached(py, || parser.stream(tools, prompt.prompt()))?;
     Ok(PyParseStream { inner: Mutex::new(inner) })
 }
 
-/// A declared grammar: a dict of the form that `Chat.grammar` gives.
+/// A declared grammar: a dict of the form that `Chat.grammar` gives, or a `response_template` of transformers.
 pub(super) fn grammar(declared: &Bound<'_, PyAny>) -> PyResult<Grammar> {
     let py = declared.py();
-    let map = json::map("grammar", declared)?;
+    let foreign = declared.cast::<PyDict>().is_ok_and(|dict| dict.contains(intern!(py, "fields")).unwrap_or(false));
+    let translated = if foreign {
+        let module = py.import(intern!(py, "tokentape.response_template"))?;
+        Some(module.call_method1(intern!(py, "response_grammar"), (declared,))?)
+    } else {
+        None
+    };
+    let map = json::map("grammar", translated.as_ref().unwrap_or(declared))?;
     let refuse = |error: serde_json::Error| {
         to_python(py, &Error::value(format!("grammar: {error}; give a dict of the form that Chat.grammar returns")))
     };

@@ -165,12 +165,19 @@ impl Tokenizer {
 
     /// The bytes that a token stands for, which need not be whole characters. An added token stands for its content.
     pub fn token_bytes(&self, id: TokenId) -> Option<Vec<u8>> {
+        let mut bytes = Vec::new();
+        self.push_token_bytes(id, &mut bytes).then_some(bytes)
+    }
+
+    /// Adds the bytes that a token stands for; false if there is no token with the id.
+    pub(crate) fn push_token_bytes(&self, id: TokenId, out: &mut Vec<u8>) -> bool {
         if let Ok(index) = self.added.binary_search_by_key(&id, |added| added.id) {
-            return Some(self.added[index].content.clone().into_bytes());
+            out.extend_from_slice(self.added[index].content.as_bytes());
+            return true;
         }
         match self.pieces() {
-            Some(pieces) => pieces.get(id).map(|piece| piece.bytes.to_vec()),
-            None => self.token(id).map(|token| self.bytes.decode(&token)),
+            Some(pieces) => pieces.get(id).map(|piece| out.extend_from_slice(piece.bytes)).is_some(),
+            None => self.token(id).map(|token| out.extend(self.bytes.decode(&token))).is_some(),
         }
     }
 

@@ -138,7 +138,7 @@ fn parsers() -> Vec<(Arc<Parser>, Vec<TokenId>)> {
         let templates = Templates::one(Template::compile(&source).unwrap());
         let renderer = Renderer::new(tokenizer(), &templates, Arc::from([]), Vec::new());
         let ids = renderer.tokenizer().encode(turn).unwrap();
-        (Arc::new(Parser::learned(&renderer, &RenderSettings::default()).unwrap()), ids)
+        (Arc::new(Parser::learned(&renderer, &RenderSettings::default(), true).unwrap()), ids)
     };
     ways().into_iter().map(parser).collect()
 }

@@ -2,10 +2,8 @@
 
 use std::ops::Range;
 
-use serde_json::Value;
-
 use super::{Attempt, Region};
-use crate::message::Data;
+use crate::message::{Data, Dict};
 use crate::parse::compiled::CompiledCalls;
 use crate::parse::message::Status;
 
@@ -27,11 +25,12 @@ pub(super) fn read(keys: &Keys<'_>, calls: &CompiledCalls, region: Region<'_>) -
     let mut attempts = Vec::new();
     let mut at = skip_pieces(&text, calls, region);
     while let Some(start) = next_value(&text, at) {
-        let Some((value, end)) = value_at(&text, start) else {
+        let Some((value, length)) = Data::read(&text[start..]) else {
             let name = keys.name_in(&text[start..]);
             attempts.push(Attempt::failed(region.broken(Status::InvalidJson), name, start..text.len()));
             return placed(attempts, &text, region);
         };
+        let end = start + length;
         let mut attempt = keys.call(&value, start..end, region);
         if !region.closed && !is_followed(&text[end..]) {
             attempt = Attempt { status: Status::Unclosed, arguments: None, ..attempt };
@@ -81,45 +80,40 @@ fn next_value(text: &str, at: usize) -> Option<usize> {
     (!text[start..].is_empty() && !text[start..].starts_with(']')).then_some(start)
 }
 
-fn value_at(text: &str, start: usize) -> Option<(Value, usize)> {
-    let mut values = serde_json::Deserializer::from_str(&text[start..]).into_iter::<Value>();
-    let value = values.next()?.ok()?;
-    Some((value, start + values.byte_offset()))
-}
-
 /// Whether something shows that a value is whole and the next one begins.
 fn is_followed(rest: &str) -> bool {
     rest.trim_start().starts_with([',', ';', ']', '{'])
 }
 
 impl Keys<'_> {
-    fn call(&self, value: &Value, place: Range<usize>, region: Region<'_>) -> Attempt {
+    fn call(&self, value: &Data, place: Range<usize>, region: Region<'_>) -> Attempt {
         let malformed = |name: Option<String>, place| Attempt::failed(Status::Malformed, name, place);
-        let Value::Object(object) = value else { return malformed(None, place) };
+        let Data::Dict(object) = value else { return malformed(None, place) };
         let (name, arguments) = if self.name.is_empty() {
-            match object.iter().next() {
-                Some((name, arguments)) if object.len() == 1 => (Some(name.clone()), Some(arguments)),
+            match object.entries() {
+                [(name, arguments)] => (name.as_text(), Some(arguments)),
                 _ => (None, None),
             }
         } else {
-            (lookup(value, self.name).and_then(Value::as_str).map(str::to_owned), self.arguments_in(value))
+            (lookup(value, self.name).and_then(Data::as_text), self.arguments_in(value))
         };
-        let id = IDS.iter().find_map(|key| object.get(*key)?.as_str()).map(str::to_owned);
         let Some(name) = name.filter(|name| !name.is_empty()) else { return malformed(None, place) };
+        let name = name.to_owned();
         let arguments = match arguments {
-            Some(Value::String(text)) if self.as_text => match serde_json::from_str(text) {
-                Ok(value @ Value::Object(_)) => value,
+            Some(Data::Text(text)) if self.as_text => match Data::read_whole(text) {
+                Some(value @ Data::Dict(_)) => value,
                 _ => return Attempt::failed(Status::InvalidJson, Some(name), place),
             },
-            Some(value @ Value::Object(_)) => value.clone(),
-            None if self.marked => Value::Object(serde_json::Map::new()),
+            Some(value @ Data::Dict(_)) => value.clone(),
+            None if self.marked => Dict::new().into(),
             _ => return malformed(Some(name), place),
         };
+        let id = IDS.iter().find_map(|key| object.get(key)?.as_text()).map(str::to_owned);
         let status = region.called(&name);
-        Attempt { name: Some(name), arguments: Some(Data::from_value(arguments)), status, id, place }
+        Attempt { name: Some(name), arguments: Some(arguments), status, id, place }
     }
 
-    fn arguments_in<'v>(&self, value: &'v Value) -> Option<&'v Value> {
+    fn arguments_in<'v>(&self, value: &'v Data) -> Option<&'v Data> {
         let (last, path) = self.arguments.split_last()?;
         let holder = lookup(value, path)?;
         holder.get(last).or_else(|| ARGUMENTS.iter().find_map(|key| holder.get(key)))
@@ -135,6 +129,6 @@ impl Keys<'_> {
     }
 }
 
-fn lookup<'v>(value: &'v Value, path: &[String]) -> Option<&'v Value> {
+fn lookup<'v>(value: &'v Data, path: &[String]) -> Option<&'v Data> {
     path.iter().try_fold(value, |value, key| value.get(key))
 }

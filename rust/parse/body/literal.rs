@@ -77,7 +77,7 @@ impl Reader<'_> {
         let rest = self.bytes[self.at..].strip_prefix(&**open)?;
         let end = rest.windows(close.len().max(1)).position(|window| window == close)?;
         self.at += open.len() + end + close.len();
-        Some(self.alphabet.text(&rest[..end]))
+        Some(self.alphabet.text(&rest[..end]).into_owned())
     }
 
     /// A text between quotation marks, with the escapes of Python and JSON.
@@ -297,10 +297,12 @@ impl Reader<'_> {
 
 /// Texts as the values that their declared types say; none if one does not fit.
 fn retyped(tool: &str, arguments: &Dict, region: Region<'_>) -> Option<Dict> {
+    if !region.tools.declares(tool) {
+        return Some(arguments.clone());
+    }
+    let tool = region.tools.tool(tool);
     let typed = arguments.iter().map(|(key, value)| match (key.as_text(), value.as_text()) {
-        (Some(name), Some(text)) if region.tools.declares(tool) => {
-            Some((key.clone(), region.tools.typed(tool, name, text)?))
-        }
+        (Some(name), Some(text)) => Some((key.clone(), tool.typed(name, text)?)),
         _ => Some((key.clone(), value.clone())),
     });
     typed.collect()

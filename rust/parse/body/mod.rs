@@ -5,6 +5,7 @@ pub(super) mod literal;
 mod named;
 mod tagged;
 
+use std::borrow::Cow;
 use std::ops::Range;
 
 use super::compiled::{CompiledBody, CompiledCalls};
@@ -40,8 +41,8 @@ pub(super) struct Region<'a> {
     pub(super) tools: &'a Tools,
 }
 
-impl Region<'_> {
-    fn text(&self, range: Range<usize>) -> String {
+impl<'a> Region<'a> {
+    fn text(&self, range: Range<usize>) -> Cow<'a, str> {
         self.alphabet.text(&self.bytes[range])
     }
 
@@ -103,12 +104,12 @@ pub(super) fn addressed(name: &str, region: Region<'_>) -> Attempt {
     if !region.closed {
         return Attempt::failed(Status::Unclosed, name, place);
     }
-    match serde_json::from_str::<serde_json::Value>(&text) {
-        Ok(value @ serde_json::Value::Object(_)) => {
+    match Data::read_whole(&text) {
+        Some(arguments @ Data::Dict(_)) => {
             let status = region.called(name.as_deref().unwrap_or_default());
-            Attempt { name, arguments: Some(Data::from_value(value)), status, id: None, place }
+            Attempt { name, arguments: Some(arguments), status, id: None, place }
         }
-        Ok(_) => Attempt::failed(Status::Malformed, name, place),
-        Err(_) => Attempt::failed(Status::InvalidJson, name, place),
+        Some(_) => Attempt::failed(Status::Malformed, name, place),
+        None => Attempt::failed(Status::InvalidJson, name, place),
     }
 }

@@ -1,5 +1,7 @@
 //! A name, and arguments as a JSON object.
 
+use std::borrow::Cow;
+
 use super::{Attempt, Region};
 use crate::message::Data;
 use crate::parse::compiled::{CompiledCalls, Mark, trim_start};
@@ -32,18 +34,18 @@ pub(super) fn read(separators: &[Mark], index: &str, calls: &CompiledCalls, regi
     if !region.closed {
         return Attempt { id, ..Attempt::failed(Status::Unclosed, Some(name), 0..size) };
     }
-    match serde_json::from_str::<serde_json::Value>(json) {
-        Ok(value @ serde_json::Value::Object(_)) => {
+    match Data::read_whole(json) {
+        Some(arguments @ Data::Dict(_)) => {
             let status = region.called(&name);
-            Attempt { name: Some(name), arguments: Some(Data::from_value(value)), status, id, place: 0..size }
+            Attempt { name: Some(name), arguments: Some(arguments), status, id, place: 0..size }
         }
-        Ok(_) => Attempt::failed(Status::Malformed, Some(name), 0..size),
-        Err(_) => Attempt::failed(Status::InvalidJson, Some(name), 0..size),
+        Some(_) => Attempt::failed(Status::Malformed, Some(name), 0..size),
+        None => Attempt::failed(Status::InvalidJson, Some(name), 0..size),
     }
 }
 
 /// The text without what may stand before the mark that closes.
-fn trailed(bytes: &[u8], calls: &CompiledCalls, region: Region<'_>) -> String {
+fn trailed<'a>(bytes: &'a [u8], calls: &CompiledCalls, region: Region<'_>) -> Cow<'a, str> {
     let mut rest = bytes;
     let pieces: Vec<&[u8]> = calls.trail.pieces().collect();
     for piece in pieces.into_iter().rev() {

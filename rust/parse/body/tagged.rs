@@ -4,6 +4,7 @@ use super::{Attempt, Region};
 use crate::message::{Data, Dict};
 use crate::parse::compiled::{CompiledCalls, CompiledTags, Mark, trim_start};
 use crate::parse::message::Status;
+use crate::parse::schema::Tool;
 use crate::parse::wire::Alphabet;
 
 /// Why a call has no arguments.
@@ -20,7 +21,7 @@ pub(super) fn read(tags: &CompiledTags, calls: &CompiledCalls, region: Region<'_
     if !region.closed {
         return failed(Status::Unclosed, Some(name));
     }
-    match arguments(tags, calls, &name, rest, region) {
+    match arguments(tags, calls, &region.tools.tool(&name), rest, region) {
         Ok(arguments) => {
             let status = region.called(&name);
             Attempt { name: Some(name), arguments: Some(arguments.into()), status, id: None, place: 0..size }
@@ -67,7 +68,7 @@ fn find(bytes: &[u8], wanted: &[u8]) -> Option<usize> {
 fn arguments(
     tags: &CompiledTags,
     calls: &CompiledCalls,
-    tool: &str,
+    tool: &Tool,
     bytes: &[u8],
     region: Region<'_>,
 ) -> Result<Dict, Fault> {
@@ -107,7 +108,7 @@ fn is_frame(bytes: &[u8], tags: &CompiledTags, calls: &CompiledCalls, first: boo
 fn argument<'a>(
     tags: &CompiledTags,
     bytes: &'a [u8],
-    tool: &str,
+    tool: &Tool,
     region: Region<'_>,
 ) -> Result<(String, Data, &'a [u8]), Fault> {
     let pieces: Vec<&[u8]> = tags.key_close.pieces().collect();
@@ -135,10 +136,10 @@ fn argument<'a>(
     let end = if close.is_empty() { None } else { find(&value[section..], &close) }.ok_or(Fault::Shape)? + section;
     let text = region.alphabet.text(unlined(tags, &value[..end]));
     let text = match text.strip_prefix(SECTION.0).and_then(|text| text.strip_suffix(SECTION.1)) {
-        Some(inner) if tags.cdata => inner.to_owned(),
-        _ => text,
+        Some(inner) if tags.cdata => inner,
+        _ => &*text,
     };
-    let data = typed(tags, attribute.as_deref(), &text, tool, &key, region).ok_or(Fault::Value)?;
+    let data = typed(tags, attribute.as_deref(), text, tool, &key).ok_or(Fault::Value)?;
     Ok((key, data, &value[end + close.len()..]))
 }
 
@@ -160,19 +161,12 @@ fn unlined<'a>(tags: &CompiledTags, bytes: &'a [u8]) -> &'a [u8] {
 }
 
 /// The value of a text: what the attribute says goes before the schema.
-fn typed(
-    tags: &CompiledTags,
-    attribute: Option<&str>,
-    text: &str,
-    tool: &str,
-    key: &str,
-    region: Region<'_>,
-) -> Option<Data> {
+fn typed(tags: &CompiledTags, attribute: Option<&str>, text: &str, tool: &Tool, key: &str) -> Option<Data> {
     match attribute {
         Some(attribute) if tags.text_attributes.iter().any(|known| known.trim() == attribute) => Some(text.into()),
         Some(attribute) if tags.other_attributes.iter().any(|known| known.trim() == attribute) => {
             super::literal::value(text.trim())
         }
-        _ => region.tools.typed(tool, key, text),
+        _ => tool.typed(key, text),
     }
 }

@@ -1,11 +1,12 @@
 //! The ends of calls: from a stretch of the wire to attempts.
 
 use std::ops::Range;
+use std::sync::Arc;
 
 use super::{Machine, Mode};
 use crate::parse::body::{self, Attempt, Region};
 use crate::parse::compiled::space;
-use crate::parse::message::{Delta, Status, ToolCall};
+use crate::parse::message::{Delta, Status, ToolCall, call_id};
 use crate::parse::wire::control_length;
 
 impl Machine {
@@ -56,15 +57,17 @@ impl Machine {
             let start = if index == 0 { marks.start } else { place.start };
             let end = if index + 1 == count { marks.end } else { place.end };
             let raw = self.compiled.alphabet.text(&self.wire.bytes[place]).trim().to_owned();
-            let call = ToolCall {
+            let call = Arc::new(ToolCall {
                 name: attempt.name,
                 arguments: attempt.arguments,
                 status: attempt.status,
                 raw,
-                id: attempt.id,
+                id: attempt.id.unwrap_or_else(|| call_id(self.calls.len())),
                 tokens: self.wire.tokens(start..end),
-            };
-            self.deltas.push(Delta::Call(call.clone()));
+            });
+            if let Some(deltas) = &mut self.deltas {
+                deltas.push(Delta::Call(call.clone()));
+            }
             self.calls.push(call);
         }
     }

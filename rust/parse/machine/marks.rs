@@ -54,7 +54,7 @@ impl Machine {
             }
         }
         for (mark, meaning) in &self.compiled.marks {
-            if !self.counts(*meaning, mark.is_control(), at) {
+            if mark.first() != rest.first().copied() || !self.counts(*meaning, mark.is_control(), at) {
                 continue;
             }
             match mark.at(rest) {
