@@ -145,7 +145,8 @@ class Calculator(Environment[Question]):
             return super().record(trajectory, reply, sampling)
 
     async def _turn(self, trajectory: Trajectory, name: str) -> str:
-        """Let the policy act once, with a seed of its own, and return what it said."""
+        """Let the policy act once, with a seed of its own, and return what it said, its reasoning left out."""
+        prompt = trajectory.token_ids
         turn = await self.act(trajectory, sampling=replace(self.sampling, seed=zlib.crc32(name.encode())))
         with self.stopwatch:
-            return self.chat.decode(turn.token_ids, skip_special_tokens=True)
+            return self.chat.parse(turn.token_ids, prompt=prompt).content
