@@ -11,7 +11,7 @@ PACKAGE = Path(__file__).parents[1] / "python" / "tokentape"
 FLOORS = (
     {"errors"},
     {"types"},
-    {"_core", "tools", "gguf", "gguf_patterns"},
+    {"_core", "tools", "response_template", "gguf", "gguf_patterns"},
     {"gguf_tokenizer"},
     {"loading"},
     {"chat", "batch", "template"},

@@ -60,6 +60,9 @@ class Chat(_core.Chat):
         'Yo<end>'
     """
 
+    response_template: dict[str, Any] | None = None
+    """How the tokenizer says that sampled turns are read, as transformers keeps it; `parse` takes it as its grammar."""
+
     def __new__(
         cls,
         tokenizer: object,
@@ -92,7 +95,9 @@ class Chat(_core.Chat):
         stops = [*parts.stop_tokens, *((token, "argument") for token in stop_tokens)]
         if eos := loading.special_token_text((special_tokens or {}).get("eos_token")):
             stops.append((eos, "tokenizer"))
-        return super().__new__(cls, loading.tokenizer_json(parts), templates, tokens, stops)
+        made = super().__new__(cls, loading.tokenizer_json(parts), templates, tokens, stops)
+        made.response_template = parts.response_template
+        return made
 
     @classmethod
     def from_pretrained(
@@ -202,19 +207,20 @@ class Chat(_core.Chat):
 
     def __reduce__(self) -> tuple[Any, tuple[Any, ...]]:
         """Pickles the content of the files, not their paths."""
-        return _restore, (type(self), *self._parts())
+        return _restore, (type(self), self.response_template, *self._parts())
 
 
 _RESTORED: WeakValueDictionary[str, Chat] = WeakValueDictionary()
 
 
-def _restore(cls: type[Chat], tokenizer: bytes, *parts: Any) -> Chat:
+def _restore(cls: type[Chat], response_template: dict[str, Any] | None, tokenizer: bytes, *parts: Any) -> Chat:
     """A chat from what was pickled; the one of the same content that lives, if there is one.
 
     A worker that unpickles many trajectories of one model would otherwise load the tokenizer for each.
     """
-    key = f"{cls.__module__}.{cls.__qualname__} {sha256(tokenizer).hexdigest()} {parts!r}"
+    key = f"{cls.__module__}.{cls.__qualname__} {sha256(tokenizer).hexdigest()} {parts!r} {response_template!r}"
     chat = _RESTORED.get(key)
     if chat is None:
         chat = _RESTORED[key] = _core.Chat.__new__(cls, tokenizer, *parts)
+        chat.response_template = response_template
     return chat

@@ -12,7 +12,7 @@ import importlib
 import json
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
@@ -46,6 +46,7 @@ class Parts:
         stop_tokens: Ids or texts of tokens that end a turn, each with where it was found: `"generation_config"`,
             `"tokenizer"` or `"argument"`.
         added_tokens: Entries of `added_tokens_decoder` in the tokenizer's configuration, by id.
+        response_template: How the tokenizer says that sampled turns are read, as transformers keeps it.
     """
 
     tokenizer: bytes
@@ -53,6 +54,7 @@ class Parts:
     special_tokens: dict[str, str] = field(default_factory=dict[str, str])
     stop_tokens: list[tuple[int | str, str]] = field(default_factory=list[tuple[int | str, str]])
     added_tokens: dict[int, dict[str, Any]] = field(default_factory=dict[int, dict[str, Any]])
+    response_template: dict[str, Any] | None = None
 
 
 def from_pretrained(name: str | os.PathLike[str], *, revision: str | None = None) -> Parts:
@@ -152,7 +154,8 @@ def from_folder(folder: Path) -> Parts:
         stops.append((special_tokens["eos_token"], "tokenizer"))
     decoder = cast("dict[str, dict[str, Any]]", config.get("added_tokens_decoder") or {})
     added = {int(number): entry for number, entry in decoder.items()}
-    return Parts(tokenizer.read_bytes(), _template(config, folder), special_tokens, stops, added)
+    response = _response_template(config.get("response_template"))
+    return Parts(tokenizer.read_bytes(), _template(config, folder), special_tokens, stops, added, response)
 
 
 def _read_json(path: Path) -> dict[str, Any]:
@@ -185,6 +188,10 @@ def _special_tokens(config: dict[str, Any], folder: Path) -> dict[str, str]:
     tokens = {name: token for name, token in named.items() if name.endswith("_token")} | own
     texts = ((name, special_token_text(token)) for name, token in tokens.items())
     return {name: text for name, text in texts if text is not None}
+
+
+def _response_template(value: object) -> dict[str, Any] | None:
+    return cast("dict[str, Any]", value) if isinstance(value, dict) else None
 
 
 def _generation_eos(folder: Path) -> list[int]:
@@ -257,14 +264,18 @@ def from_live(tokenizer: object) -> Parts:
     if hasattr(live, "tokenizer") and not hasattr(live, "backend_tokenizer"):
         inner = from_live(live.tokenizer)
         template = cast("object", getattr(live, "chat_template", None) or inner.template)
-        return Parts(inner.tokenizer, _configured_template(template), inner.special_tokens, inner.stop_tokens)
+        own = _response_template(getattr(live, "response_template", None)) or inner.response_template
+        given = {"template": _configured_template(template), "response_template": own}
+        return replace(inner, **given)
     if hasattr(live, "backend_tokenizer"):
         special_tokens: dict[str, str] = dict(live.special_tokens_map)
         stops: list[tuple[int | str, str]] = []
         if "eos_token" in special_tokens:
             stops.append((special_tokens["eos_token"], "tokenizer"))
         template = _configured_template(cast("object", getattr(live, "chat_template", None)))
-        return Parts(live.backend_tokenizer.to_str().encode(), template, special_tokens, stops)
+        response = _response_template(getattr(live, "response_template", None))
+        json_text = live.backend_tokenizer.to_str().encode()
+        return Parts(json_text, template, special_tokens, stops, response_template=response)
     if hasattr(live, "to_str") and hasattr(live, "get_vocab_size"):
         return Parts(live.to_str().encode())
     raise ArgumentError(
