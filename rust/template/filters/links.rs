@@ -208,7 +208,9 @@ mod tests {
 
     #[test]
     fn the_patterns_are_patterns() {
-        assert!(is_web("https://a.example/b") && is_web("www.b.org") && is_web("http://[::1]:80") && is_web("aa.bb.com"));
+        assert!(
+            is_web("https://a.example/b") && is_web("www.b.org") && is_web("http://[::1]:80") && is_web("aa.bb.com")
+        );
         assert!(is_mail("a@b.example") && !is_web("a.example") && !is_mail("a@b"));
     }
 
