@@ -3,15 +3,15 @@
 //! *Invariant*: where the template is prefix-stable and the sampled ids are canonical, the ids before the tail and the
 //! tail together equal a full render with the same settings. Nothing before the tail is encoded again.
 //!
-//! The whole conversation is rendered, because any template may look at all of it; only the text behind the turn's end
-//! is encoded. What is appended is decided by the last id, never by a finish reason: after a stop id the tail alone;
+//! The whole conversation is rendered, because any template may look at all of it, but for the iterations that an earlier
+//! rendering of the trajectory did the same way; only the text behind the turn's end is encoded. What is appended is decided by the last id, never by a finish reason: after a stop id the tail alone;
 //! after any other id the token that ends the turn first, and nothing before it.
 
 use crate::author::{Author, Span};
 use crate::mask::TurnEnd;
 use crate::message::Conversation;
 use crate::render::{RenderSettings, Renderer};
-use crate::template::RenderedText;
+use crate::template::{Checkpoint, RenderedText};
 use crate::tokenizer::Encoded;
 use crate::{Error, ErrorKind, Result, TokenId};
 
@@ -43,16 +43,20 @@ pub struct Bridge<'a> {
     pub message: usize,
     /// The ids of the turn: what was sampled, and what was appended to it by hand.
     pub turn: &'a [TokenId],
+    /// A place in an earlier rendering of the trajectory, to go on from.
+    pub from: Option<&'a Checkpoint>,
 }
 
 impl Bridge<'_> {
-    /// Renders the conversation and encodes what follows the turn.
-    pub fn tail(&self) -> Result<Tail> {
-        let rendered = self.renderer.render_text(self.conversation, self.settings)?;
-        match self.turn_end(&rendered)? {
-            TurnEnd::Marker(marker) => self.behind_marker(&rendered, marker.start as u32, marker.end as u32),
-            TurnEnd::Open(end) => self.behind_open_turn(&rendered, end as u32),
-        }
+    /// Renders the conversation and encodes what follows the turn; with the place where the next rendering goes on.
+    pub fn tail(&self) -> Result<(Tail, Option<Checkpoint>)> {
+        let rendered = self.renderer.render_text_from(self.conversation, self.settings, self.from)?;
+        let text = &rendered.text;
+        let tail = match self.turn_end(text)? {
+            TurnEnd::Marker(marker) => self.behind_marker(text, marker.start as u32, marker.end as u32),
+            TurnEnd::Open(end) => self.behind_open_turn(text, end as u32),
+        };
+        Ok((tail?, rendered.checkpoint))
     }
 
     fn turn_end(&self, rendered: &RenderedText) -> Result<TurnEnd> {

@@ -108,6 +108,17 @@ impl From<Vec<Self>> for Data {
     }
 }
 
+/// Whether both are one object, or equal where that is told at once. `false` says nothing.
+pub(crate) fn same(one: &Data, two: &Data) -> bool {
+    match (one, two) {
+        (Data::List(one), Data::List(two)) | (Data::Tuple(one), Data::Tuple(two)) => Arc::ptr_eq(one, two),
+        (Data::Dict(one), Data::Dict(two)) => Arc::ptr_eq(one, two),
+        (Data::Float(one), Data::Float(two)) => one.to_bits() == two.to_bits(),
+        (Data::List(_) | Data::Tuple(_) | Data::Dict(_), _) => false,
+        (one, two) => one == two,
+    }
+}
+
 /// The names a message's reasoning is passed under; the first is the one that chat templates read.
 pub const REASONING_FIELDS: [&str; 3] = ["reasoning_content", "thinking", "reasoning"];
 

@@ -6,12 +6,12 @@
 //! Two settings leave that ground on purpose, and are named: `seams = rollout` cuts the text where sampling begins and
 //! ends, as a policy that samples does, and `control_tokens = template` lets no argument become a control token.
 
-mod arguments;
 mod code_points;
 mod explain;
 mod rendered;
 mod seams;
 mod selection;
+mod shortcut;
 mod stops;
 mod store;
 mod templates;
@@ -21,7 +21,6 @@ use std::sync::{Arc, OnceLock};
 
 use rayon::prelude::*;
 
-pub use arguments::unread_argument;
 pub use code_points::CodePoints;
 pub use rendered::Rendered;
 pub use seams::Seam;
@@ -146,10 +145,14 @@ impl Renderer {
 
     /// Renders and encodes a conversation.
     pub fn render(&self, conversation: &Conversation, settings: &RenderSettings) -> Result<Rendered> {
-        check(conversation, settings)?;
+        let text = self.render_text(conversation, settings)?;
+        self.encoded(text, conversation, settings)
+    }
+
+    /// The tokens of a rendered text.
+    fn encoded(&self, text: RenderedText, conversation: &Conversation, settings: &RenderSettings) -> Result<Rendered> {
         let settings = self.complete(settings);
         let masker = self.masker(conversation, &settings)?.clone();
-        let text = masker.template().render(conversation, &settings.options)?;
         let cuts = match settings.seams {
             Seams::Parity => Vec::new(),
             Seams::Rollout => seams::cuts(&masker.assistant_spans(conversation, &settings.options, &text)),

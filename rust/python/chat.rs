@@ -24,7 +24,7 @@ use super::trajectory::{PyTrajectory, identity};
 use crate::audit::Audit;
 use crate::message::Conversation;
 use crate::parse::{Grammar, Parser};
-use crate::render::{ControlTokens, RenderSettings, Renderer, StopSource, StopToken, Templates, unread_argument};
+use crate::render::{ControlTokens, RenderSettings, Renderer, StopSource, StopToken, Templates};
 use crate::template::{Clock, Template};
 use crate::tokenizer::Tokenizer;
 use crate::trajectory::{Dialogue, History};
@@ -366,8 +366,8 @@ impl PyChat {
 /// Warns of template arguments that the template never reads: most are misspelt.
 pub(super) fn warn_unread(py: Python<'_>, template: &Template, conversation: &Conversation) -> PyResult<()> {
     for (name, _) in &conversation.arguments {
-        if let Some(warning) = unread_argument(name, template) {
-            PyErr::warn(py, &py.get_type::<PyUserWarning>(), &CString::new(warning)?, 1)?;
+        if let Some(warning) = template.unread_argument(name) {
+            PyErr::warn(py, &py.get_type::<PyUserWarning>(), &CString::new(&*warning)?, 1)?;
         }
     }
     Ok(())

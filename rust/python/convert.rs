@@ -150,12 +150,46 @@ const COMMON: [&str; 16] = [
     "parameters",
 ];
 
-/// The same as objects and as texts: an object is known by its address.
-type Common = [(Py<PyString>, Arc<str>); COMMON.len()];
+/// The same as objects and as texts: an object is known by its address, which says where to look for it.
+struct Common([Option<(Py<PyString>, Arc<str>)>; Self::PLACES]);
+
+impl Common {
+    const PLACES: usize = 64;
+
+    fn new(py: Python<'_>) -> Self {
+        let mut common = Self([const { None }; Self::PLACES]);
+        for text in COMMON {
+            let object = PyString::intern(py, text);
+            let mut place = Self::place(&object);
+            while common.0[place].is_some() {
+                place = (place + 1) % Self::PLACES;
+            }
+            common.0[place] = Some((object.unbind(), text.into()));
+        }
+        common
+    }
+
+    /// Objects lie at multiples of 16 bytes.
+    fn place(text: &Bound<'_, PyString>) -> usize {
+        let address = text.as_ptr().addr() >> 4;
+        (address ^ (address >> 6)) % Self::PLACES
+    }
+
+    fn find(&self, text: &Bound<'_, PyString>) -> Option<&Arc<str>> {
+        let mut place = Self::place(text);
+        while let Some((object, known)) = &self.0[place] {
+            if object.is(text) {
+                return Some(known);
+            }
+            place = (place + 1) % Self::PLACES;
+        }
+        None
+    }
+}
 
 fn common_texts(py: Python<'_>) -> &'static Common {
     static TEXTS: PyOnceLock<Common> = PyOnceLock::new();
-    TEXTS.get_or_init(py, || COMMON.map(|text| (PyString::intern(py, text).unbind(), Arc::from(text))))
+    TEXTS.get_or_init(py, || Common::new(py))
 }
 
 /// One conversion, which makes the text of each key once.
@@ -175,7 +209,7 @@ impl<'py> Converter<'py> {
 
     /// The text of one of the common objects.
     fn common(&self, text: &Bound<'py, PyString>) -> Option<&'static Arc<str>> {
-        self.common.iter().find(|(known, _)| known.is(text)).map(|(_, text)| text)
+        self.common.find(text)
     }
 
     fn message(&mut self, index: usize, message: &Bound<'py, PyAny>) -> PyResult<Data> {

@@ -10,8 +10,7 @@ use crate::Result;
 /// The attribute a template reads with `object.name`: a method or property first, then an item.
 pub(super) fn attribute<'a>(object: &Value<'a>, name: &'a str) -> Result<Value<'a>> {
     if let Value::Dict(map) = object
-        && !methods::is_dict_attribute(name)
-        && !name.starts_with("__")
+        && is_plain_key(name)
     {
         return Ok(map.get_text(name).unwrap_or(Value::Undefined(Undefined::Key(name))));
     }
@@ -22,6 +21,11 @@ pub(super) fn attribute<'a>(object: &Value<'a>, name: &'a str) -> Result<Value<'
         Value::Undefined(_) => Ok(Value::Undefined(Undefined::attribute(object.type_name(), name))),
         value => Ok(value),
     }
+}
+
+/// Whether a name means nothing but a key on a dict: no method, nothing that the sandbox hides.
+pub(super) fn is_plain_key(name: &str) -> bool {
+    !methods::is_dict_attribute(name) && !name.starts_with('_')
 }
 
 /// The same, for a name that the template does not spell.
@@ -153,9 +157,11 @@ pub(super) fn subscript<'a>(object: &Value<'a>, key: &Value<'a>) -> Result<Optio
             let count = text.as_str().chars().count();
             Ok(position(key, count, "string")?.map(|index| Value::Text(character(text, index))))
         }
-        Value::List(items) | Value::Tuple(items) => {
-            Ok(position(key, items.len(), object.type_name())?.and_then(|index| items.get(index)))
-        }
+        Value::List(items) | Value::Tuple(items) => match key {
+            // The length of a list of messages is not looked at without need.
+            Value::Int(index) if *index >= 0 => Ok(items.get(*index as usize)),
+            _ => Ok(position(key, items.len(), object.type_name())?.and_then(|index| items.get(index))),
+        },
         Value::Bytes(bytes) => Ok(position(key, bytes.len(), "byte")?.map(|index| Value::Int(bytes[index].into()))),
         Value::Range(range) => Ok(position(key, range.len(), "range")?.map(|index| Value::Int(range.get(index)))),
         Value::Group(group) => Ok(match position(key, 2, "tuple")? {

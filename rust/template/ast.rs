@@ -1,6 +1,7 @@
 //! The tree of a template. The parser makes it, the resolver gives every name its slot, the renderer walks it.
 
 use super::filters::Filter;
+use super::loops::LoopProperty;
 use super::methods::Method;
 use super::tests::Test;
 
@@ -109,6 +110,8 @@ pub(super) struct Attribute {
     pub(super) only_key: bool,
     /// The method of this name that texts have.
     pub(super) on_text: Option<Method>,
+    /// What it is of a loop, if that needs no further item.
+    pub(super) on_loop: Option<LoopProperty>,
 }
 
 /// The arguments of a call, filter or test.
@@ -211,6 +214,8 @@ pub(super) struct For {
     pub(super) iterable: Expr,
     pub(super) test: Option<LoopTest>,
     pub(super) recursive: bool,
+    /// It stands outside every scope, and takes each item as it comes.
+    pub(super) top: bool,
     /// Where `loop` is kept, if the body reads it.
     pub(super) loop_slot: Option<Slot>,
     pub(super) scope: Scope,

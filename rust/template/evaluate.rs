@@ -13,6 +13,7 @@ use super::compare::{equal, order};
 use super::dump::{repr, soft, write_text};
 use super::escape::escaped;
 use super::failure::{raise, type_error};
+use super::filters::length_of;
 use super::number::{self, Number};
 use super::render::Renderer;
 use super::text::{Text, Writer};
@@ -79,9 +80,10 @@ impl<'a> Renderer<'a> {
         }
         let object = self.evaluate(&pair.0)?;
         match &pair.1 {
-            Expr::Const(Const::Text(name)) => match entry_of(&object, name) {
-                Some(value) => Ok(value),
-                None => self.item(&object, &Value::literal(name)),
+            Expr::Const(Const::Text(name)) => match (entry_of(&object, name), &object) {
+                (Some(value), _) => Ok(value),
+                (None, Value::Dict(_)) if access::is_plain_key(name) => Ok(Value::Undefined(Undefined::Key(name))),
+                (None, _) => self.item(&object, &Value::literal(name)),
             },
             // A slice is Python's own, without the rules of the sandbox.
             Expr::Slice(bounds) => {
@@ -106,6 +108,12 @@ impl<'a> Renderer<'a> {
 
     fn evaluate_filter(&mut self, node: &'a FilterCall) -> Result<Value<'a>> {
         let Some(input) = &node.input else { return Err(type_error("a filter without a value")) };
+        if let (Expr::Name(variable), "length") = (input, &*node.name)
+            && node.arguments.is_empty()
+            && let Some(length) = self.frame.with(variable.slot, length_of)
+        {
+            return Ok(Value::Int(length as i64));
+        }
         let input = self.evaluate(input)?;
         self.filter(node, input)
     }
@@ -131,8 +139,8 @@ impl<'a> Renderer<'a> {
     }
 
     fn attribute(&mut self, node: &'a Attribute) -> Result<Value<'a>> {
-        if let (Expr::Name(variable), true) = (&node.object, node.only_key)
-            && let Some(value) = self.frame.with(variable.slot, |object| key_of(object, &node.name))
+        if let Expr::Name(variable) = &node.object
+            && let Some(value) = self.frame.with(variable.slot, |object| ready_attribute(object, node))
         {
             return Ok(value);
         }
@@ -292,6 +300,15 @@ impl<'a> Renderer<'a> {
 fn entry_of<'a>(object: &Value<'a>, name: &str) -> Option<Value<'a>> {
     match object {
         Value::Dict(map) => map.get_text(name),
+        _ => None,
+    }
+}
+
+/// The attribute of a dict or a loop that needs nothing but a look at it.
+fn ready_attribute<'a>(object: &Value<'a>, node: &'a Attribute) -> Option<Value<'a>> {
+    match object {
+        Value::Dict(_) if node.only_key => key_of(object, &node.name),
+        Value::Loop(state) => state.ready(node.on_loop?),
         _ => None,
     }
 }

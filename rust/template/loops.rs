@@ -9,7 +9,7 @@ use super::failure::type_error;
 use super::frame::Frame;
 use super::generator::Source;
 use super::render::{Flow, Renderer};
-use super::value::{List, Undefined, Value};
+use super::value::{List, Reads, Undefined, Value};
 use crate::Result;
 
 /// What `loop` knows.
@@ -29,6 +29,8 @@ pub(super) struct LoopState<'a> {
     shared: bool,
     /// The loop itself, if it is recursive, with the frame around it.
     pub(super) recursive: Option<(&'a For, Rc<Frame<'a>>)>,
+    /// What is learned of the messages, if they are what it goes over.
+    reads: Option<&'a Reads>,
 }
 
 impl<'a> LoopState<'a> {
@@ -38,8 +40,13 @@ impl<'a> LoopState<'a> {
         depth: usize,
         recursive: Option<(&'a For, Rc<Frame<'a>>)>,
     ) -> Self {
+        let reads = match &source {
+            Source::Items(items, _) => items.reads(),
+            _ => None,
+        };
         Self {
             shared: matches!(source, Source::Running(_)),
+            reads,
             source: RefCell::new(source),
             ahead: RefCell::default(),
             length: Cell::new(length),
@@ -70,9 +77,43 @@ impl<'a> LoopState<'a> {
         self.length.get() != Some(0)
     }
 
+    /// Notes that the number of items was looked at.
+    fn count(&self) {
+        if let Some(reads) = self.reads {
+            reads.count();
+        }
+    }
+
+    /// Whether this is the last item of so many. That it is not stays so when there are more.
+    fn is_last(&self, length: usize) -> bool {
+        let last = self.index0.get().wrapping_add(1) >= length;
+        if last {
+            self.count();
+        }
+        last
+    }
+
+    /// Goes behind the first `index` items, as if they had had their turn.
+    fn skip(&self, index: usize, before: Option<Value<'a>>) {
+        self.index0.set(index.wrapping_sub(1));
+        self.current.replace(before.unwrap_or(Value::Missing));
+    }
+
     pub(super) fn shown(&self) -> String {
+        self.count();
         let length = self.length.get().map_or_else(|| "?".to_owned(), |length| length.to_string());
         format!("<LoopContext {}/{length}>", self.index())
+    }
+
+    /// A property, if it can be told without a further item.
+    pub(super) fn ready(&self, property: LoopProperty) -> Option<Value<'a>> {
+        Some(match property {
+            LoopProperty::Index => Value::Int(self.index()),
+            LoopProperty::Index0 => Value::Int(self.index() - 1),
+            LoopProperty::First => Value::Bool(self.index0.get() == 0),
+            LoopProperty::Last if self.shared => return None,
+            LoopProperty::Last => Value::Bool(self.is_last(self.length.get()?)),
+        })
     }
 
     /// Properties that need no further item; [`Renderer::loop_property`] has the others.
@@ -90,6 +131,7 @@ impl<'a> LoopState<'a> {
     }
 
     pub(super) fn changed(&self, values: Vec<Value<'a>>) -> Result<bool> {
+        self.count();
         let values = List::new(values);
         let mut last = self.last_changed.borrow_mut();
         let same = match &*last {
@@ -103,6 +145,35 @@ impl<'a> LoopState<'a> {
     }
 }
 
+/// An item that had its turn.
+fn item_of<'a>(iterable: &Value<'a>, index: usize) -> Option<Value<'a>> {
+    match iterable {
+        Value::List(items) => items.get(index),
+        _ => None,
+    }
+}
+
+/// The properties of `loop` that templates ask for at every item.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum LoopProperty {
+    Index,
+    Index0,
+    First,
+    Last,
+}
+
+impl LoopProperty {
+    pub(super) fn find(name: &str) -> Option<Self> {
+        Some(match name {
+            "index" => Self::Index,
+            "index0" => Self::Index0,
+            "first" => Self::First,
+            "last" => Self::Last,
+            _ => return None,
+        })
+    }
+}
+
 fn hint<'a>(text: &str) -> Value<'a> {
     Value::Undefined(Undefined::Hint(text.into()))
 }
@@ -113,7 +184,7 @@ impl<'a> Renderer<'a> {
         Ok(Some(match name {
             "last" => Value::Bool(match state.length.get() {
                 // What a loop over a running loop calls its length counts the items before, too.
-                Some(length) if !state.shared => state.index0.get().wrapping_add(1) >= length,
+                Some(length) if !state.shared => state.is_last(length),
                 _ => self.peek(state)?.is_none(),
             }),
             "nextitem" => self.peek(state)?.unwrap_or_else(|| hint("there is no next item")),
@@ -151,6 +222,7 @@ impl<'a> Renderer<'a> {
     }
 
     fn loop_length(&mut self, state: &LoopState<'a>) -> Result<usize> {
+        state.count();
         if let Some(length) = state.length.get() {
             return Ok(length);
         }
@@ -218,13 +290,18 @@ impl<'a> Renderer<'a> {
             source = Source::Tested(Box::new(source), test, self.frame.clone());
         }
         let before = self.in_hand;
+        let (first, ran) = if node.top { self.begin_messages(node, &mut source) } else { (0, false) };
         let result = match node.loop_slot {
-            None => self.run_plain(node, &mut source),
+            None => self.run_plain(node, &mut source, ran),
             Some(slot) => {
-                let state = Rc::new(LoopState::new(source, length, depth, recursive));
-                self.run_with_state(node, &state, slot)
+                let state = LoopState::new(source, length, depth, recursive);
+                state.skip(first, first.checked_sub(1).and_then(|before| item_of(iterable, before)));
+                self.run_with_state(node, &Rc::new(state), slot, ran)
             }
         };
+        if node.top {
+            self.end_messages();
+        }
         // After an error the message stays in hand, so that the error can name it.
         let ran = result?;
         self.in_hand = before;
@@ -236,8 +313,8 @@ impl<'a> Renderer<'a> {
     }
 
     /// Runs the body for each item; returns whether an iteration was completed.
-    fn run_plain(&mut self, node: &'a For, source: &mut Source<'a>) -> Result<bool> {
-        let (mut ran, outer) = (false, self.in_hand);
+    fn run_plain(&mut self, node: &'a For, source: &mut Source<'a>, mut ran: bool) -> Result<bool> {
+        let outer = self.in_hand;
         while let Some(item) = self.next(source)? {
             self.take_in_hand(node, &item, outer);
             self.assign(&node.target, item)?;
@@ -248,8 +325,14 @@ impl<'a> Renderer<'a> {
         Ok(ran)
     }
 
-    fn run_with_state(&mut self, node: &'a For, state: &Rc<LoopState<'a>>, slot: super::ast::Slot) -> Result<bool> {
-        let (mut ran, outer) = (false, self.in_hand);
+    fn run_with_state(
+        &mut self,
+        node: &'a For,
+        state: &Rc<LoopState<'a>>,
+        slot: super::ast::Slot,
+        mut ran: bool,
+    ) -> Result<bool> {
+        let outer = self.in_hand;
         self.frame.set(slot, Value::Loop(state.clone()));
         while self.advance(state)? {
             let item = state.current.borrow().clone();
@@ -270,6 +353,9 @@ impl<'a> Renderer<'a> {
             Flow::Next => *ran = true,
             Flow::Continue => {}
             Flow::Break => return Ok(true),
+        }
+        if node.top {
+            self.end_message(*ran);
         }
         Ok(false)
     }

@@ -31,10 +31,12 @@ mod options;
 mod parser;
 mod render;
 mod resolver;
+mod resume;
 mod symbols;
 mod tests;
 mod text;
 mod unicode;
+mod unread;
 mod value;
 
 use std::borrow::Cow;
@@ -42,11 +44,13 @@ use std::sync::Arc;
 
 pub use clock::Clock;
 pub use options::{ContinueFinalMessage, FieldNames, Limits, RenderOptions, RenderedText};
+pub use resume::{Checkpoint, Resumable};
 
 use ast::Tree;
 use render::{Renderer, Rendering};
-use text::{GIVEN, final_author};
-use value::{Fields, List, Message, Value};
+use resume::{Parts, Recorded, Recorder};
+use text::{GIVEN, Run, final_author};
+use value::{Fields, List, Message, Reads, Value};
 
 use crate::author::{Author, Span};
 use crate::message::{Conversation, Data};
@@ -60,6 +64,7 @@ pub struct Template(Arc<Compiled>);
 struct Compiled {
     source: Box<str>,
     tree: Tree,
+    unread: unread::Unread,
 }
 
 impl Template {
@@ -67,7 +72,7 @@ impl Template {
     pub fn compile(source: &str) -> Result<Self> {
         let mut tree = parser::parse(&lexer::normalised(source))?;
         resolver::resolve(&mut tree)?;
-        Ok(Self(Arc::new(Compiled { source: source.into(), tree })))
+        Ok(Self(Arc::new(Compiled { source: source.into(), tree, unread: unread::Unread::default() })))
     }
 
     /// The source that was compiled.
@@ -82,20 +87,39 @@ impl Template {
 
     /// Renders a conversation, normalised as transformers does it.
     pub fn render(&self, conversation: &Conversation, options: &RenderOptions) -> Result<RenderedText> {
+        self.render_with(conversation, options, |_, _, _| None).map(|(text, _)| text)
+    }
+
+    /// Renders a conversation with a recorder, and returns what it noted.
+    fn render_with(
+        &self,
+        conversation: &Conversation,
+        options: &RenderOptions,
+        recorder: impl for<'a> FnOnce(&'a [Message<'a>], &'a Fields, &'a Reads) -> Option<Recorder<'a>>,
+    ) -> Result<(RenderedText, Option<(Recorded, Parts)>)> {
         check_documents(conversation)?;
         let mut messages = normalised_messages(conversation)?;
         let continued = continuation::prepare(&mut messages, &options.continue_final_message, self.source())?;
-        let fields = Fields::default();
-        let messages = numbered(&messages, &fields);
-        let find = |name: &str| argument(name, &messages, conversation, options);
+        let (fields, reads) = (Fields::default(), Reads::default());
+        let numbered = numbered(&messages, &fields, &reads);
+        let find = |name: &str| argument(name, &numbered, conversation, options);
         let renderer = Renderer::new(&self.0.tree, find, options.now, options.limits);
-        let (result, in_hand) = renderer.run();
-        let rendering = result.map_err(|error| in_message(error, in_hand))?;
-        let mut text = finished(rendering, fields.names());
+        let (result, in_hand) = renderer.recording(recorder(&numbered, &fields, &reads)).run();
+        let Rendering { out, generations, recorded } = result.map_err(|error| in_message(error, in_hand))?;
+        let (text, runs) = out.into_parts();
+        let fields = fields.names();
+        let kept = recorded.map(|recorded| {
+            let normalised = messages.to_vec();
+            (
+                recorded,
+                Parts { normalised, runs: runs.clone(), generations: generations.clone(), fields: fields.clone() },
+            )
+        });
+        let mut text = finished(text, runs, &generations, fields);
         if let Some(continued) = continued {
             continued.cut(&mut text)?;
         }
-        Ok(text)
+        Ok((text, kept))
     }
 }
 
@@ -126,11 +150,11 @@ fn normalised_messages(conversation: &Conversation) -> Result<Cow<'_, [Data]>> {
 }
 
 /// The messages as templates see them: each knows its index.
-fn numbered<'a>(messages: &'a [Data], fields: &'a Fields) -> Vec<Message<'a>> {
+fn numbered<'a>(messages: &'a [Data], fields: &'a Fields, reads: &'a Reads) -> Vec<Message<'a>> {
     let mut numbered = Vec::with_capacity(messages.len());
     for (index, message) in messages.iter().enumerate() {
         if let Data::Dict(dict) = message {
-            numbered.push(Message { dict, index: index as u32, fields });
+            numbered.push(Message { dict, index: index as u32, fields, reads });
         }
     }
     numbered
@@ -168,10 +192,8 @@ fn in_message(error: Error, in_hand: Option<u32>) -> Error {
     }
 }
 
-fn finished(rendering: Rendering, fields: Vec<Arc<str>>) -> RenderedText {
-    let Rendering { out, generations } = rendering;
-    let (text, runs) = out.into_parts();
-    let generation_spans = render::generation_spans(&text, &generations);
+fn finished(text: String, runs: Vec<Run>, generations: &[(usize, usize)], fields: Vec<Arc<str>>) -> RenderedText {
+    let generation_spans = render::generation_spans(&text, generations);
     let mut spans: Vec<Span> = Vec::with_capacity(runs.len());
     let (mut start, mut argument_spans) = (0, Vec::new());
     for run in runs {

@@ -16,6 +16,7 @@ use super::escape::escaped;
 use super::failure::{limit_error, raise};
 use super::frame::Frame;
 use super::options::Limits;
+use super::resume::{Recorded, Recorder};
 use super::text::{Mark, Text, Writer, written};
 use super::value::{Undefined, Value};
 use super::{Clock, globals};
@@ -44,7 +45,7 @@ pub(super) struct Renderer<'a> {
     /// How much of the output was written when the statement began that now fills a buffer.
     written: Option<usize>,
     /// Start and length in characters of each `{% generation %}`.
-    generations: Vec<(usize, usize)>,
+    pub(super) generations: Vec<(usize, usize)>,
     /// Variables of the top level, for blocks.
     exported: Vec<(&'a str, Value<'a>)>,
     /// Frames and namespaces that may hold themselves, to be emptied at the end.
@@ -54,15 +55,18 @@ pub(super) struct Renderer<'a> {
     pub(super) pieces: Vec<Value<'a>>,
     autoescape: bool,
     depth: usize,
-    iterations: u64,
+    pub(super) iterations: u64,
     /// Bytes in the buffers around the running one.
     buffered: usize,
+    /// What is noted for a rendering that goes on from this one.
+    pub(super) recorder: Option<Box<Recorder<'a>>>,
 }
 
 /// What a rendering gives: the text with runs, and the generation blocks.
 pub(super) struct Rendering {
     pub(super) out: Writer,
     pub(super) generations: Vec<(usize, usize)>,
+    pub(super) recorded: Option<Recorded>,
 }
 
 impl<'a> Renderer<'a> {
@@ -90,7 +94,22 @@ impl<'a> Renderer<'a> {
             depth: 0,
             iterations: 0,
             buffered: 0,
+            recorder: None,
         }
+    }
+
+    /// The same, which notes where another rendering can go on.
+    pub(super) fn recording(self, recorder: Option<Recorder<'a>>) -> Self {
+        Self { recorder: recorder.map(Box::new), ..self }
+    }
+
+    pub(super) fn limits(&self) -> &Limits {
+        &self.limits
+    }
+
+    /// The variables outside every scope.
+    pub(super) fn top_slots(&self) -> impl Iterator<Item = Slot> + use<'a> {
+        self.tree.scope.loads.iter().map(|(slot, _)| *slot)
     }
 
     /// Renders the whole template.
@@ -100,7 +119,8 @@ impl<'a> Renderer<'a> {
         }
         let result = self.run_scope(&self.tree.scope);
         self.release();
-        let rendering = Rendering { out: self.out, generations: self.generations };
+        let recorded = self.recorder.map(|recorder| recorder.finish());
+        let rendering = Rendering { out: self.out, generations: self.generations, recorded };
         (result.map(|_| rendering), self.in_hand)
     }
 

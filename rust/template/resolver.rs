@@ -185,6 +185,7 @@ impl Resolver {
             let message = "the special variable 'loop' cannot be assigned in a loop";
             return Err(Failure::at_line("TemplateAssertionError", node.line, message));
         }
+        node.top = place.top && !node.recursive && node.test.is_none();
         self.expr(place, &mut node.iterable, node.line)?;
         let outer = if node.recursive { self.symbols.function(place.level) } else { place.level };
         let outer = Place { level: outer, in_loop: place.in_loop && !node.recursive, ..place };

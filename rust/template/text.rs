@@ -80,6 +80,11 @@ impl<'a> Text<'a> {
         Self::Owned(Rc::new(Owned { text: text.into(), marks: Marks::One(mark), safe: false }))
     }
 
+    /// A text with the author of each byte.
+    pub(super) fn from_runs(text: String, runs: Vec<Run>, safe: bool) -> Self {
+        Writer { text, runs }.finish().with_safety(safe)
+    }
+
     /// A new text of the template.
     pub(super) fn own(text: impl Into<String>) -> Self {
         Self::new(text, None)
@@ -118,7 +123,6 @@ impl<'a> Text<'a> {
     }
 
     /// The runs, those of a one-author text included.
-    #[cfg(test)]
     pub(super) fn runs(&self) -> impl Iterator<Item = Run> + '_ {
         let (one, many): (Option<Run>, &[Run]) = match self.single_mark() {
             Some(_) if self.is_empty() => (None, &[]),
@@ -222,6 +226,16 @@ impl Writer {
     /// A writer for a whole rendering.
     pub(super) fn for_output() -> Self {
         Self { text: String::with_capacity(1024), runs: Vec::with_capacity(32) }
+    }
+
+    /// A writer that goes on with a text.
+    pub(super) fn from_parts(text: String, runs: Vec<Run>) -> Self {
+        Self { text, runs }
+    }
+
+    /// Whether a text begins with what was written so far, which has these runs.
+    pub(super) fn is_prefix_of(&self, text: &str, runs: &[Run]) -> bool {
+        text.starts_with(&self.text) && self.runs == runs
     }
 
     pub(super) fn len(&self) -> usize {

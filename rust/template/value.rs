@@ -3,6 +3,7 @@
 //! Values borrow from the template and the conversation, so that reading a field copies nothing. A container that a
 //! message field, the tools or the documents hold remembers its author; one that the template builds has none.
 
+mod list;
 mod map;
 mod undefined;
 
@@ -18,6 +19,7 @@ use super::methods::Method;
 use super::text::{Mark, Text};
 use crate::message::{Data, Key};
 
+pub(super) use list::{List, Reads};
 pub(super) use map::{Entries, Fields, HashKey, Map, Message, insert};
 pub(super) use undefined::Undefined;
 
@@ -127,83 +129,6 @@ impl Range {
 pub(super) struct MacroValue<'a> {
     pub(super) definition: &'a ast::Macro,
     pub(super) frame: Rc<super::frame::Frame<'a>>,
-}
-
-/// A list or tuple, and the author of its whole dump if it has one.
-#[derive(Debug, Clone)]
-pub(super) enum List<'a> {
-    /// Inside a field, tools or documents, or a plain argument of the template (no author).
-    Data(&'a [Data], Mark),
-    /// Consecutive messages.
-    Messages(&'a [Message<'a>]),
-    Built(Rc<[Value<'a>]>),
-    /// A slice of a field's list that is not one piece of it.
-    Picked(Rc<(Box<[Value<'a>]>, Mark)>),
-}
-
-impl<'a> List<'a> {
-    pub(super) fn new(items: Vec<Value<'a>>) -> Self {
-        Self::Built(items.into())
-    }
-
-    /// A new list whose dump has an author.
-    pub(super) fn owned(items: Vec<Value<'a>>, owner: Mark) -> Self {
-        match owner {
-            None => Self::new(items),
-            owner => Self::Picked(Rc::new((items.into(), owner))),
-        }
-    }
-
-    pub(super) fn len(&self) -> usize {
-        match self {
-            Self::Data(items, _) => items.len(),
-            Self::Messages(items) => items.len(),
-            Self::Built(items) => items.len(),
-            Self::Picked(picked) => picked.0.len(),
-        }
-    }
-
-    pub(super) fn owner(&self) -> Mark {
-        match self {
-            Self::Data(_, owner) => *owner,
-            Self::Picked(picked) => picked.1,
-            Self::Messages(_) | Self::Built(_) => None,
-        }
-    }
-
-    pub(super) fn get(&self, index: usize) -> Option<Value<'a>> {
-        match self {
-            Self::Data(items, owner) => items.get(index).map(|item| Value::from_data(item, *owner)),
-            Self::Messages(items) => items.get(index).map(|message| Value::Dict(Map::Message(message))),
-            Self::Built(items) => items.get(index).cloned(),
-            Self::Picked(picked) => picked.0.get(index).cloned(),
-        }
-    }
-
-    pub(super) fn iter(&self) -> impl DoubleEndedIterator<Item = Value<'a>> + '_ {
-        (0..self.len()).filter_map(|index| self.get(index))
-    }
-
-    /// Items `start..end`, still borrowed where they were.
-    pub(super) fn slice(&self, start: usize, end: usize) -> Self {
-        match self {
-            Self::Data(items, owner) => Self::Data(&items[start..end], *owner),
-            Self::Messages(items) => Self::Messages(&items[start..end]),
-            Self::Built(items) => Self::Built(items[start..end].into()),
-            Self::Picked(picked) => Self::owned(picked.0[start..end].to_vec(), picked.1),
-        }
-    }
-
-    /// Whether both are the same object for Python's `is`, as far as a template can tell.
-    fn same(&self, other: &Self) -> bool {
-        match (self, other) {
-            (Self::Data(a, _), Self::Data(b, _)) => std::ptr::eq(*a, *b),
-            (Self::Messages(a), Self::Messages(b)) => std::ptr::eq(*a, *b),
-            (Self::Built(a), Self::Built(b)) => Rc::ptr_eq(a, b),
-            (Self::Picked(a), Self::Picked(b)) => Rc::ptr_eq(a, b),
-            _ => false,
-        }
-    }
 }
 
 /// Values are moved more often than anything else is done with them.

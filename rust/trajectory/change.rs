@@ -133,6 +133,7 @@ impl Trajectory {
     pub fn finish(&mut self) -> Result<()> {
         self.expect_current("finish")?;
         self.stage = Stage::Finished;
+        self.checkpoint = None;
         self.columns.shrink();
         self.turns.shrink_to_fit();
         Ok(())

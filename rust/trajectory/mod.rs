@@ -35,6 +35,7 @@ use crate::columns::Columns;
 use crate::mask;
 use crate::message::Data;
 use crate::row::Fork;
+use crate::template::Checkpoint;
 use crate::{Error, Result, TokenId};
 
 /// Whose move it is.
@@ -77,6 +78,8 @@ pub struct Trajectory {
     vocabulary: Option<usize>,
     logprobs: Logprobs,
     dialogue: Option<Dialogue>,
+    /// Where the next rendering of the conversation goes on, while more can come.
+    checkpoint: Option<Checkpoint>,
     /// Where a tail begins that is no added-token boundary.
     seams: Vec<u32>,
 }
@@ -110,6 +113,7 @@ impl Trajectory {
             vocabulary,
             logprobs: Logprobs::Undecided,
             dialogue: None,
+            checkpoint: None,
             seams: Vec::new(),
         }
     }

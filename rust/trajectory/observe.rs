@@ -9,6 +9,7 @@ use crate::columns::Columns;
 use crate::message::{Conversation, Data};
 use crate::render::Seams;
 use crate::row::Fork;
+use crate::template::Checkpoint;
 use crate::trajectory::Identity;
 use crate::{Error, ErrorKind, Result};
 
@@ -18,6 +19,7 @@ pub struct Observation {
     last: bool,
     conversation: Conversation,
     content: Content,
+    checkpoint: Option<Checkpoint>,
 }
 
 #[derive(Debug)]
@@ -33,10 +35,11 @@ impl Trajectory {
     pub fn start(mut dialogue: Dialogue, identity: Identity) -> Result<Self> {
         dialogue.settings.seams = Seams::Rollout;
         dialogue.check(&dialogue.conversation.messages, 0)?;
-        let columns = rendered_columns(&dialogue, &dialogue.conversation, true)?;
+        let (columns, checkpoint) = rendered_columns(&dialogue, &dialogue.conversation, true, None)?;
         let vocabulary = Some(dialogue.renderer.tokenizer().vocab_size());
         let mut trajectory = Self::begin(identity, columns, vocabulary);
         trajectory.dialogue = Some(dialogue);
+        trajectory.checkpoint = checkpoint;
         Ok(trajectory)
     }
 
@@ -55,8 +58,8 @@ impl Trajectory {
         let sampled = dialogue.sampled_message(&turn)?;
         let conversation = dialogue.extended([sampled].into_iter().chain(messages.iter().cloned()));
         if let Some(kind) = self.rewriting(dialogue, &conversation, message, !last)? {
-            let content = self.fragment(dialogue, &conversation, !last, kind)?;
-            return Ok(Observation { last, conversation, content });
+            let (content, checkpoint) = self.fragment(dialogue, &conversation, !last, kind)?;
+            return Ok(Observation { last, conversation, content, checkpoint });
         }
         let settings = dialogue.settings(!last);
         let bridge = Bridge {
@@ -65,14 +68,15 @@ impl Trajectory {
             conversation: &conversation,
             message,
             turn: &turn,
+            from: self.checkpoint.as_ref(),
         };
-        let tail = bridge.tail().map_err(|error| self.explain(error, dialogue))?;
-        Ok(Observation { last, conversation, content: Content::Tail(tail) })
+        let (tail, checkpoint) = bridge.tail().map_err(|error| self.explain(error, dialogue))?;
+        Ok(Observation { last, conversation, content: Content::Tail(tail), checkpoint })
     }
 
     /// Makes a prepared observation part of the trajectory.
     pub fn apply(&mut self, observation: Observation) -> Option<Self> {
-        let Observation { last, conversation, content } = observation;
+        let Observation { last, conversation, content, checkpoint } = observation;
         let stage = if last { Stage::Finished } else { Stage::Prompted };
         match content {
             Content::Tail(tail) => {
@@ -80,19 +84,21 @@ impl Trajectory {
                     self.seams.push(self.len() as u32);
                 }
                 self.columns.observe(&tail.token_ids, tail.messages);
-                self.enter(stage, conversation);
+                self.enter(stage, conversation, checkpoint);
                 None
             }
             Content::Fragment { columns, at, kind } => {
                 let mut fragment = self.supersede(columns, at, kind);
-                fragment.enter(stage, conversation);
+                fragment.enter(stage, conversation, checkpoint);
                 Some(fragment)
             }
         }
     }
 
-    fn enter(&mut self, stage: Stage, conversation: Conversation) {
+    fn enter(&mut self, stage: Stage, conversation: Conversation, checkpoint: Option<Checkpoint>) {
         self.stage = stage;
+        // A template without such a place in this conversation may have one in the next.
+        self.checkpoint = checkpoint.or_else(|| self.checkpoint.take()).filter(|_| stage != Stage::Finished);
         if let Some(dialogue) = &mut self.dialogue {
             dialogue.conversation = conversation;
             dialogue.explicit = None;
@@ -112,8 +118,8 @@ impl Trajectory {
         self.expect_open("compact")?;
         dialogue.check(&messages, 0)?;
         let conversation = Conversation { messages, ..dialogue.conversation.clone() };
-        let content = self.fragment(dialogue, &conversation, true, "compaction")?;
-        self.apply(Observation { last: false, conversation, content })
+        let (content, checkpoint) = self.fragment(dialogue, &conversation, true, "compaction")?;
+        self.apply(Observation { last: false, conversation, content, checkpoint })
             .ok_or_else(|| Error::trajectory("compact: no fragment began"))
     }
 
@@ -124,19 +130,20 @@ impl Trajectory {
         conversation: &Conversation,
         prompt: bool,
         kind: &'static str,
-    ) -> Result<Content> {
-        let rendered = rendered_columns(dialogue, conversation, prompt)?;
+    ) -> Result<(Content, Option<Checkpoint>)> {
+        let (rendered, checkpoint) = rendered_columns(dialogue, conversation, prompt, self.checkpoint.as_ref())?;
         let (old, new) = (self.columns.token_ids(), rendered.token_ids());
         let at = old.iter().zip(&new).take_while(|(old, new)| old == new).count();
         let mut columns = self.columns.inherit(at);
         let index = rendered.message_index();
         columns.observe(&new[at..], runs(&index[at..]));
-        Ok(Content::Fragment { columns, at, kind })
+        Ok((Content::Fragment { columns, at, kind }, checkpoint))
     }
 
     /// The fragment that goes on from here; this one is closed.
     fn supersede(&mut self, columns: Columns, at: usize, kind: &'static str) -> Self {
         self.columns.shrink();
+        self.checkpoint = None;
         self.stage = Stage::Superseded;
         let identity = self.identity.fragment();
         let fork = Fork { parent_id: self.identity.id.to_string(), at: at as i32, kind: kind.into() };
@@ -223,11 +230,16 @@ impl Trajectory {
 }
 
 /// The columns of a rendered conversation: nothing of it sampled.
-fn rendered_columns(dialogue: &Dialogue, conversation: &Conversation, prompt: bool) -> Result<Columns> {
-    let rendered = dialogue.renderer.render(conversation, &dialogue.settings(prompt))?;
+fn rendered_columns(
+    dialogue: &Dialogue,
+    conversation: &Conversation,
+    prompt: bool,
+    from: Option<&Checkpoint>,
+) -> Result<(Columns, Option<Checkpoint>)> {
+    let (rendered, checkpoint) = dialogue.renderer.render_from(conversation, &dialogue.settings(prompt), from)?;
     let mut columns = Columns::default();
     columns.observe(&rendered.token_ids, runs(&rendered.message_index()));
-    Ok(columns)
+    Ok((columns, checkpoint))
 }
 
 /// The places where the message changes.

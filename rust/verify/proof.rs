@@ -229,8 +229,9 @@ impl<'a> Proof<'a> {
             conversation: &self.until(until),
             message: turn.message,
             turn: &self.ids[turn.tokens.clone()],
+            from: None,
         };
-        Ok(bridge.tail()?.token_ids)
+        Ok(bridge.tail()?.0.token_ids)
     }
 
     fn differs(&self, kind: Kind, region: Range<usize>, expected: &[TokenId], found: &mut Found) {

@@ -14,6 +14,7 @@ mod template_fuzz;
 mod template_goldens;
 mod template_invariants;
 mod template_probes;
+mod template_resume;
 mod texts;
 mod tokenizer_fuzz;
 mod trajectory_state;

@@ -18,7 +18,39 @@ impl<'a> Renderer<'a> {
             Expr::Compare(node) => self.compare(node),
             Expr::Test(node) => self.test(node),
             Expr::Name(variable) => Ok(self.frame.with(variable.slot, Value::is_true)),
-            expr => self.evaluate(expr).map(|value| value.is_true()),
+            expr => self.look(expr).map(|value| value.is_true()),
+        }
+    }
+
+    /// The value of an expression that is only looked at: an entry of a dict comes without its author.
+    fn look(&mut self, expr: &'a Expr) -> Result<Value<'a>> {
+        match expr {
+            Expr::Attribute(node) if node.only_key => {
+                let key = &*node.name;
+                let entry = |object: &Value<'a>| match object {
+                    Value::Dict(map) => Some(map.look(key).unwrap_or(Value::Undefined(Undefined::Key(key)))),
+                    Value::Loop(state) => state.ready(node.on_loop?),
+                    _ => None,
+                };
+                if let Expr::Name(variable) = &node.object
+                    && let Some(value) = self.frame.with(variable.slot, entry)
+                {
+                    return Ok(value);
+                }
+                let object = self.look(&node.object)?;
+                entry(&object).map_or_else(|| self.attribute_of(&object, key), Ok)
+            }
+            Expr::Item(pair) => match &**pair {
+                (Expr::Name(variable), Expr::Const(Const::Text(key))) => {
+                    let entry = |object: &Value<'a>| match object {
+                        Value::Dict(map) => map.look(key),
+                        _ => None,
+                    };
+                    self.frame.with(variable.slot, entry).map_or_else(|| self.evaluate(expr), Ok)
+                }
+                _ => self.evaluate(expr),
+            },
+            expr => self.evaluate(expr),
         }
     }
 
@@ -47,8 +79,8 @@ impl<'a> Renderer<'a> {
                 self.is_one_of(first, items).map(|found| !found)
             }
             _ => {
-                let left = self.evaluate(first)?;
-                let right = self.evaluate(second)?;
+                let left = self.look(first)?;
+                let right = self.look(second)?;
                 self.holds(operator, &left, &right)
             }
         }
@@ -58,12 +90,12 @@ impl<'a> Renderer<'a> {
     fn is_text(&mut self, expr: &'a Expr, text: &str) -> Result<bool> {
         match expr {
             Expr::Name(variable) => Ok(self.frame.with(variable.slot, |value| value.as_str() == Some(text))),
-            expr => Ok(self.evaluate(expr)?.as_str() == Some(text)),
+            expr => Ok(self.look(expr)?.as_str() == Some(text)),
         }
     }
 
     fn is_one_of(&mut self, expr: &'a Expr, constants: &'a [Expr]) -> Result<bool> {
-        let value = self.evaluate(expr)?;
+        let value = self.look(expr)?;
         for constant in constants {
             let constant = self.evaluate(constant)?;
             if constant.is_same(&value) || equal(&constant, &value)? {
@@ -80,7 +112,7 @@ impl<'a> Renderer<'a> {
                     Value::Missing => holds(&Value::Undefined(Undefined::Name(""))),
                     value => holds(value),
                 })),
-                input => Ok(holds(&self.evaluate(input)?)),
+                input => Ok(holds(&self.look(input)?)),
             };
         }
         let input = self.evaluate(&node.input)?;

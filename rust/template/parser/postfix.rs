@@ -2,6 +2,7 @@
 
 use super::super::ast::{Arguments, Attribute, Call, Expr, FilterCall, TestCall};
 use super::super::lexer::Token;
+use super::super::loops::LoopProperty;
 use super::super::methods;
 use super::super::number::integer_from_literal;
 use super::{Parsed, Parser};
@@ -187,5 +188,11 @@ impl Parser<'_> {
 
 fn new_attribute(object: Expr, name: &str) -> Attribute {
     let only_key = !methods::is_dict_attribute(name) && !name.starts_with("__");
-    Attribute { object, name: name.into(), only_key, on_text: methods::find_text(name) }
+    Attribute {
+        object,
+        name: name.into(),
+        only_key,
+        on_text: methods::find_text(name),
+        on_loop: LoopProperty::find(name),
+    }
 }

@@ -17,7 +17,8 @@ impl Parser<'_> {
         let test = test.map(|test| LoopTest { target: target.clone(), loads: Box::default(), test });
         let scope = Scope::new(body);
         let otherwise = otherwise.filter(|scope| !scope.body.is_empty());
-        let parsed = For { target, iterable, test, recursive, loop_slot: None, scope, otherwise, slots: 0, line };
+        let parsed =
+            For { target, iterable, test, recursive, top: false, loop_slot: None, scope, otherwise, slots: 0, line };
         Ok(Stmt::For(Box::new(parsed)))
     }
 

@@ -12,6 +12,7 @@ use super::super::compare::hash_key;
 use super::super::number::Number;
 use super::super::text::Mark;
 use super::Value;
+use super::list::Reads;
 use crate::Result;
 use crate::author::{Author, Field};
 use crate::message::{Data, Dict, Key};
@@ -24,7 +25,9 @@ impl Fields {
     /// The number of a field name. Beyond 65,534 names all share the last number.
     fn number(&self, name: &Arc<str>) -> Field {
         let mut names = self.0.borrow_mut();
-        let known = names.iter().position(|known| Arc::ptr_eq(known, name) || known == name);
+        // The texts of common names are shared, so their addresses mostly tell.
+        let shared = names.iter().position(|known| Arc::ptr_eq(known, name));
+        let known = shared.or_else(|| names.iter().position(|known| known == name));
         let position = known.unwrap_or_else(|| {
             names.push(name.clone());
             names.len() - 1
@@ -36,6 +39,22 @@ impl Fields {
     pub(in super::super) fn names(&self) -> Vec<Arc<str>> {
         self.0.take()
     }
+
+    /// How many names there are.
+    pub(in super::super) fn len(&self) -> usize {
+        self.0.borrow().len()
+    }
+
+    /// Goes on with the names of another rendering, if that one began with the names that are here.
+    pub(in super::super) fn go_on_with(&self, names: &[Arc<str>]) -> bool {
+        let mut own = self.0.borrow_mut();
+        let begins = names.starts_with(&own);
+        if begins {
+            let known = own.len();
+            own.extend_from_slice(&names[known..]);
+        }
+        begins
+    }
 }
 
 /// A message of the conversation, which knows its index.
@@ -44,6 +63,7 @@ pub(in super::super) struct Message<'a> {
     pub(in super::super) dict: &'a Dict,
     pub(in super::super) index: u32,
     pub(in super::super) fields: &'a Fields,
+    pub(in super::super) reads: &'a Reads,
 }
 
 impl<'a> Message<'a> {
@@ -148,6 +168,15 @@ impl<'a> Map<'a> {
                 let (key, value) = &message.dict.entries()[position];
                 Some(Value::from_data(value, message.author(key)))
             }
+            Self::Built(entries) => entries.get(&TextKey(key)).map(|(_, value)| value.clone()),
+        }
+    }
+
+    /// The value under a text key, without its author.
+    pub(in super::super) fn look(&self, key: &str) -> Option<Value<'a>> {
+        match self {
+            Self::Data(dict, _) => dict.get(key).map(|value| Value::from_data(value, None)),
+            Self::Message(message) => message.dict.get(key).map(|value| Value::from_data(value, None)),
             Self::Built(entries) => entries.get(&TextKey(key)).map(|(_, value)| value.clone()),
         }
     }

@@ -1,0 +1,351 @@
+//! A rendering that goes on from an earlier one of the same conversation with fewer messages.
+//!
+//! *Invariant*: what is taken over from the earlier rendering is what this one would compute itself. A template is
+//! deterministic, and an iteration over messages knows only its item, the variables outside the loop, and what it reads
+//! of the list of messages. So the iterations up to a place can be skipped if
+//!
+//! - template, options, tools, documents and arguments are the same, and so are all messages that were looked at;
+//! - what is written before the loop, and all variables where it begins, are the same as they were;
+//! - none of these iterations learned anything that more messages could make otherwise: how many there are, that an item
+//!   is the last one, that there is none at an index ([`Reads`](super::value::Reads) notes it).
+//!
+//! Everything before the loop and behind the place is computed anew. What an iteration changes and leaves behind is
+//! output, `{% generation %}` spans and the fields of namespaces; assignments in a loop do not outlive it.
+
+mod frozen;
+
+use std::sync::Arc;
+
+use super::ast::{For, Slot};
+use super::generator::Source;
+use super::render::Renderer;
+use super::text::{Run, Text, Writer};
+use super::value::{Fields as FieldNumbers, Message, Reads, Value};
+use super::{ContinueFinalMessage, RenderOptions, RenderedText, Template};
+use crate::message::{Conversation, Data, same};
+use frozen::{Fields, Frozen};
+
+/// A text, and the place from which a rendering of more messages can go on.
+#[derive(Debug, Clone)]
+pub struct Resumable {
+    /// What was rendered.
+    pub text: RenderedText,
+    /// Where the next rendering can go on; `None` if the template shows no such place.
+    pub checkpoint: Option<Checkpoint>,
+    /// How many iterations were taken over from the rendering before.
+    pub taken_over: usize,
+}
+
+/// A place in a rendering from which one of more messages can go on.
+#[derive(Debug, Clone)]
+pub struct Checkpoint(Arc<Point>);
+
+#[derive(Debug)]
+struct Point {
+    template: Template,
+    options: RenderOptions,
+    conversation: Conversation,
+    /// The messages as the template saw them: addresses in frozen values stay theirs.
+    _normalised: Vec<Data>,
+    boundary: Boundary,
+    text: String,
+    runs: Vec<Run>,
+    generations: Vec<(usize, usize)>,
+    fields: Vec<Arc<str>>,
+}
+
+/// How a loop over messages began.
+#[derive(Debug)]
+struct Entry {
+    /// The loop, by its place in the template.
+    node: usize,
+    /// The first message, and how many there are.
+    first: u32,
+    length: usize,
+    written: usize,
+    generations: usize,
+    state: Vec<Frozen>,
+}
+
+/// The end of an iteration.
+#[derive(Debug, Clone)]
+struct Boundary {
+    entry: Arc<Entry>,
+    /// So many iterations are over, and whether one of them was completed.
+    next: usize,
+    ran: bool,
+    written: usize,
+    generations: usize,
+    fields: usize,
+    iterations: u64,
+    /// So many messages were looked at.
+    messages: usize,
+    namespaces: Vec<(Slot, Fields)>,
+}
+
+/// What a rendering notes, so that another can go on from it.
+#[derive(Debug)]
+pub(super) struct Recorder<'a> {
+    messages: &'a [Message<'a>],
+    fields: &'a FieldNumbers,
+    reads: &'a Reads,
+    from: Option<Arc<Point>>,
+    running: Option<Running>,
+    boundary: Option<Boundary>,
+    taken_over: usize,
+}
+
+/// The loop over messages under way.
+#[derive(Debug)]
+struct Running {
+    entry: Arc<Entry>,
+    next: usize,
+    /// Iterations before the loop.
+    iterations: u64,
+}
+
+/// What a recorded rendering leaves.
+#[derive(Debug)]
+pub(super) struct Recorded {
+    boundary: Option<Boundary>,
+    pub(super) taken_over: usize,
+}
+
+impl Checkpoint {
+    /// Whether a rendering has the same beginning.
+    fn fits(&self, template: &Template, conversation: &Conversation, options: &RenderOptions) -> bool {
+        let point = &*self.0;
+        let (before, messages) = (&point.conversation, point.boundary.messages);
+        let optional = |one: &Option<Data>, two: &Option<Data>| match (one, two) {
+            (None, None) => true,
+            (Some(one), Some(two)) => same(one, two),
+            _ => false,
+        };
+        let arguments = before.arguments.iter().zip(&conversation.arguments);
+        Arc::ptr_eq(&point.template.0, &template.0)
+            && same_options(&point.options, options)
+            && optional(&before.tools, &conversation.tools)
+            && optional(&before.documents, &conversation.documents)
+            && before.arguments.len() == conversation.arguments.len()
+            && arguments.into_iter().all(|(one, two)| one.0 == two.0 && same(&one.1, &two.1))
+            && conversation.messages.len() >= messages
+            && before.messages.iter().zip(&conversation.messages).take(messages).all(|(one, two)| same(one, two))
+    }
+}
+
+/// Whether a rendering with these options can be taken up: nothing in it depends on the moment, or on the final message.
+fn can_resume(template: &Template, options: &RenderOptions) -> bool {
+    let tree = &template.0.tree;
+    options.now.is_some()
+        && options.continue_final_message == ContinueFinalMessage::No
+        && tree.blocks.is_empty()
+        // The identity of texts would show that they were copied; what is drawn by lot is drawn again.
+        && !["sameas", "random"].iter().any(|name| template.0.source.contains(name))
+}
+
+fn same_options(one: &RenderOptions, two: &RenderOptions) -> bool {
+    one.add_generation_prompt == two.add_generation_prompt
+        && one.continue_final_message == two.continue_final_message
+        && Arc::ptr_eq(&one.special_tokens, &two.special_tokens)
+        && one.now == two.now
+        && one.limits == two.limits
+}
+
+impl Template {
+    /// Renders a conversation, going on from an earlier rendering where that changes nothing. The result is always that
+    /// of [`Self::render`].
+    pub fn render_from(
+        &self,
+        conversation: &Conversation,
+        options: &RenderOptions,
+        from: Option<&Checkpoint>,
+    ) -> crate::Result<Resumable> {
+        if !can_resume(self, options) {
+            let text = self.render(conversation, options)?;
+            return Ok(Resumable { text, checkpoint: None, taken_over: 0 });
+        }
+        let from = from.filter(|from| from.fits(self, conversation, options));
+        let (text, kept) = self.render_with(conversation, options, |messages, fields, reads| {
+            Some(Recorder {
+                messages,
+                fields,
+                reads,
+                from: from.map(|from| from.0.clone()),
+                running: None,
+                boundary: None,
+                taken_over: 0,
+            })
+        })?;
+        let Some((recorded, parts)) = kept else { return Ok(Resumable { text, checkpoint: None, taken_over: 0 }) };
+        let taken_over = recorded.taken_over;
+        let checkpoint = recorded.boundary.map(|boundary| {
+            let Parts { normalised, runs, generations, fields } = parts;
+            Checkpoint(Arc::new(Point {
+                template: self.clone(),
+                options: options.clone(),
+                conversation: conversation.clone(),
+                _normalised: normalised,
+                text: text.text[..boundary.written].to_owned(),
+                runs: cut(&runs, boundary.written),
+                generations: generations[..boundary.generations].to_vec(),
+                fields: fields[..boundary.fields].to_vec(),
+                boundary,
+            }))
+        });
+        Ok(Resumable { text, checkpoint, taken_over })
+    }
+}
+
+/// What a point needs of a rendering beside its text.
+#[derive(Debug)]
+pub(super) struct Parts {
+    pub(super) normalised: Vec<Data>,
+    pub(super) runs: Vec<Run>,
+    pub(super) generations: Vec<(usize, usize)>,
+    pub(super) fields: Vec<Arc<str>>,
+}
+
+/// The runs of the first bytes of a text.
+fn cut(runs: &[Run], end: usize) -> Vec<Run> {
+    let whole = runs.partition_point(|run| run.end as usize <= end);
+    let mut cut = runs[..whole].to_vec();
+    if cut.last().map_or(0, |run| run.end as usize) < end
+        && let Some(run) = runs.get(whole)
+    {
+        cut.push(Run { end: end as u32, mark: run.mark });
+    }
+    cut
+}
+
+impl<'a> Renderer<'a> {
+    /// A loop outside every scope begins: where it goes on, and whether an iteration before that was completed.
+    pub(super) fn begin_messages(&mut self, node: &For, source: &mut Source<'a>) -> (usize, bool) {
+        let (Source::Items(items, at), Some(mut recorder)) = (source, self.recorder.take()) else { return (0, false) };
+        let place = items.messages().and_then(|messages| self.entry(node, messages)).map(|entry| {
+            let (next, ran) = self.go_on(&mut recorder, entry);
+            *at = next;
+            (next, ran)
+        });
+        self.recorder = Some(recorder);
+        place.unwrap_or((0, false))
+    }
+
+    fn entry(&self, node: &For, messages: &[Message<'a>]) -> Option<Entry> {
+        let state = self.top_slots().map(|slot| self.frame.with(slot, Frozen::of)).collect::<Option<_>>()?;
+        Some(Entry {
+            node: std::ptr::from_ref(node).addr(),
+            first: messages.first()?.index,
+            length: messages.len(),
+            written: self.out.len(),
+            generations: self.generations.len(),
+            state,
+        })
+    }
+
+    /// Takes over what an earlier rendering did from here on, if it did it from the same state.
+    fn go_on(&mut self, recorder: &mut Recorder<'a>, entry: Entry) -> (usize, bool) {
+        let before = self.iterations;
+        let from = recorder.from.clone();
+        let resumed = from.filter(|point| self.begins(point, &entry) && self.restore(point, recorder));
+        let known = entry.state.iter().map(Frozen::messages).max().unwrap_or_default();
+        let messages = resumed.as_ref().map_or(known, |point| point.boundary.messages);
+        let (entry, next, ran) = resumed.map_or_else(
+            || (Arc::new(entry), 0, false),
+            |point| {
+                let boundary = &point.boundary;
+                recorder.boundary = Some(boundary.clone());
+                recorder.taken_over += boundary.next;
+                (boundary.entry.clone(), boundary.next, boundary.ran)
+            },
+        );
+        recorder.reads.begin(messages);
+        recorder.running = Some(Running { entry, next, iterations: before });
+        (next, ran)
+    }
+
+    /// Whether an earlier rendering stood here as this one does.
+    fn begins(&self, point: &Point, entry: &Entry) -> bool {
+        let before = &*point.boundary.entry;
+        before.node == entry.node
+            && before.first == entry.first
+            && before.length <= entry.length
+            && before.written == entry.written
+            && before.state == entry.state
+            && point.generations[..before.generations] == self.generations
+            && self.out.is_prefix_of(&point.text, &cut(&point.runs, entry.written))
+            && self.iterations.saturating_add(point.boundary.iterations) <= self.limits().iterations
+    }
+
+    /// Makes what the iterations of an earlier rendering did part of this one.
+    fn restore(&mut self, point: &Point, recorder: &Recorder<'a>) -> bool {
+        if !recorder.fields.go_on_with(&point.fields) {
+            return false;
+        }
+        for (slot, fields) in &point.boundary.namespaces {
+            let Value::Namespace(namespace) = self.frame.get(*slot) else { return false };
+            for (name, frozen) in fields {
+                // What does not thaw is as it was where the loop began.
+                if let Some(value) = frozen.thawed(recorder.messages) {
+                    let _old = namespace.borrow_mut().set(Text::own(name.as_str()), value);
+                }
+            }
+        }
+        self.out = Writer::from_parts(point.text.clone(), point.runs.clone());
+        self.generations.clone_from(&point.generations);
+        self.iterations += point.boundary.iterations;
+        true
+    }
+
+    /// An iteration of a loop outside every scope is over.
+    pub(super) fn end_message(&mut self, ran: bool) {
+        let Some(mut recorder) = self.recorder.take() else { return };
+        if let Some(running) = &mut recorder.running {
+            running.next += 1;
+            if recorder.reads.counted() {
+                recorder.running = None;
+            } else if let Some(namespaces) = self.namespaces_at(&running.entry) {
+                recorder.boundary = Some(Boundary {
+                    entry: running.entry.clone(),
+                    next: running.next,
+                    ran,
+                    written: self.out.len(),
+                    generations: self.generations.len(),
+                    fields: recorder.fields.len(),
+                    iterations: self.iterations - running.iterations,
+                    messages: recorder.reads.messages(),
+                    namespaces,
+                });
+            }
+        }
+        self.recorder = Some(recorder);
+    }
+
+    /// The loop is over.
+    pub(super) fn end_messages(&mut self) {
+        if let Some(recorder) = &mut self.recorder {
+            recorder.running = None;
+        }
+    }
+
+    /// The fields of namespaces as they are now; `None` if a rendering could not go on with them.
+    fn namespaces_at(&self, entry: &Entry) -> Option<Vec<(Slot, Fields)>> {
+        let mut namespaces = Vec::new();
+        for (slot, before) in self.top_slots().zip(&entry.state) {
+            let Frozen::Namespace(before) = before else { continue };
+            let Frozen::Namespace(fields) = self.frame.with(slot, Frozen::of)? else { return None };
+            let goes_on = |field: &(String, Frozen)| field.1.thaws() || before.contains(field);
+            if !fields.iter().all(goes_on) {
+                return None;
+            }
+            namespaces.push((slot, fields));
+        }
+        Some(namespaces)
+    }
+}
+
+impl Recorder<'_> {
+    /// What is left once the template is done.
+    pub(super) fn finish(self) -> Recorded {
+        Recorded { boundary: self.boundary, taken_over: self.taken_over }
+    }
+}
