@@ -146,6 +146,36 @@ def test_groups_take_two_and_a_half_times_fewer_tokens():
     assert max(dealt.bin_tokens) <= 32768
 
 
+@given(
+    made=st.lists(
+        st.tuples(st.lists(st.integers(0, 1), max_size=4), st.lists(st.integers(0, 1), min_size=1, max_size=4)),
+        min_size=1, max_size=9,
+    ),
+    budget=st.integers(9, 40),
+)  # fmt: skip
+def test_rows_with_one_prompt_share_it_less_its_last_token(made, budget):
+    rows = [
+        {"token_ids": [7, *prompt, *reply], "sampled_mask": [0] * (1 + len(prompt)) + [1] * len(reply)}
+        for prompt, reply in made
+    ]
+    packing = tt.pack(tt.Batch.from_rows(rows), token_budget=budget, share_prefixes="prompt")
+    assert packing.report.merged == 0
+    seen = []
+    for packed in packing:
+        assert len(packed) <= budget
+        prompts = {tuple(made[row][0]) for row in packed.leaf_row.tolist()}
+        own = sum(len(made[row][1]) + 1 for row in packed.leaf_row.tolist())
+        assert len(packed) == own + sum(map(len, prompts))
+        inner = packed.segment_parent[packed.segment_parent >= 0]
+        assert (packed.segment_parent[inner] == -1).all()
+        trained = np.flatnonzero(packed.loss_mask)
+        assert (packed.parent[trained] == trained - 1).all()
+        for row, leaf in zip(packed.leaf_row.tolist(), packed.leaf_segment.tolist(), strict=True):
+            assert packed.input_ids[path(packed, leaf)].tolist() == rows[row]["token_ids"]
+            seen.append(row)
+    assert sorted(seen) == list(range(len(rows)))
+
+
 def test_equal_rows_and_rows_that_begin_others():
     ids = [[1, 2], [1, 2], [1, 2, 3], [1], [4]]
     rows = [{"token_ids": [9, *row], "sampled_mask": [1] * (len(row) + 1)} for row in ids]

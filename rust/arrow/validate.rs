@@ -3,11 +3,10 @@
 //! *Invariant*: in a row that passes, every per-token list has the length of `token_ids` or is null as a whole.
 
 use arrow_array::Array;
-use rayon::prelude::*;
 use serde::de::IgnoredAny;
 
 use super::{Batch, View};
-use crate::{Error, Result};
+use crate::{Error, Result, threads};
 
 /// Logprobs are at most zero; servers round, so this much above zero is taken as rounding.
 const LOGPROB_TOLERANCE: f32 = 1e-4;
@@ -16,15 +15,16 @@ impl Batch {
     /// Checks every row against the contract: equal lengths, ids not negative, masks of 0 and 1, finite numbers,
     /// logprobs not above zero, turns and policy versions inside the row, JSON that parses.
     pub fn validate(&self) -> Result<()> {
-        for (start, view) in self.views()? {
-            let first = (0..view.len()).into_par_iter().find_map_first(|row| Some((row, check_row(&view, row).err()?)));
-            if let Some((row, broken)) = first {
-                return Err(located(&view, start, row, &broken));
-            }
-            check_json(&view).map_err(|(row, broken)| located(&view, start, row, &broken))?;
-        }
-        Ok(())
+        self.views()?.iter().try_for_each(|(start, view)| check_view(*start, view))
     }
+}
+
+fn check_view(start: usize, view: &View<'_>) -> Result<()> {
+    let broken = |row| Some((row, check_row(view, row).err()?));
+    if let Some((row, broken)) = threads::first(view.len(), view.tokens(), broken) {
+        return Err(located(view, start, row, &broken));
+    }
+    check_json(view).map_err(|(row, broken)| located(view, start, row, &broken))
 }
 
 fn located(view: &View<'_>, start: usize, row: usize, broken: &str) -> Error {
@@ -133,7 +133,7 @@ fn check_versions(view: &View<'_>, row: usize, sampled: &[u8]) -> Check {
 fn check_json(view: &View<'_>) -> std::result::Result<(), (usize, String)> {
     ["metrics", "messages", "tools", "provenance"].into_iter().try_for_each(|name| {
         let texts = view.text(name).map_err(|error| (0, error.message().to_owned()))?;
-        let wrong = (0..texts.len()).into_par_iter().find_map_first(|row| {
+        let wrong = threads::first(texts.len(), texts.value_data().len(), |row| {
             let error = serde_json::from_str::<IgnoredAny>(texts.value(row)).err()?;
             Some((row, format!("`{name}` is not JSON text: {error}")))
         });

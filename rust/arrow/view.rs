@@ -154,6 +154,11 @@ impl<'a> View<'a> {
         column.ok_or_else(|| missing(name))
     }
 
+    /// The tokens of all rows.
+    pub fn tokens(&self) -> usize {
+        self.token_ids.start(self.len()) - self.token_ids.start(0)
+    }
+
     /// A per-token column whose list in a row has another length than `token_ids`, and that length.
     pub fn ragged(&self, row: usize) -> Option<(&'static str, usize)> {
         let lengths = [

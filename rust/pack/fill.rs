@@ -13,7 +13,7 @@ use super::segments::segments;
 use super::{Kept, Packing};
 use crate::arrow::schema::PackedColumns;
 use crate::arrow::{Batch, View, internal, list_column, offsets};
-use crate::{Error, Result};
+use crate::{Error, Result, threads};
 
 /// The optional columns that the packed rows need.
 pub(super) fn columns(batch: &Batch, kept: &[Kept]) -> Result<PackedColumns> {
@@ -65,17 +65,21 @@ impl<'a> Source<'a> {
     }
 }
 
+/// The columns that most packings fill.
+const COLUMNS: usize = 7;
+
 /// Fills bins of a packing, one row of the packed table each.
 pub(super) fn fill(packing: &Packing, bins: Range<usize>) -> Result<RecordBatch> {
     let source = Source { views: packing.views()? };
     let sizes: Vec<usize> = bins.clone().map(|bin| (packing.tokens(bin) + packing.padding(bin)) as usize).collect();
     let mut page = Page::new(packing, bins.len(), sizes.iter().sum());
     let parts = page.bins(&sizes);
-    if parts.len() == 1 || rayon::current_num_threads() == 1 {
+    if parts.len() == 1 || !threads::repaid(COLUMNS * sizes.iter().sum::<usize>()) {
         // To hand the work to a thread and wait for it would take longer than the work.
         parts.into_iter().zip(bins.clone()).for_each(|(mut out, bin)| out.fill(packing, &source, bin));
     } else {
-        parts.into_par_iter().zip(bins.clone()).for_each(|(mut out, bin)| out.fill(packing, &source, bin));
+        let parts = parts.into_par_iter().zip(bins.clone());
+        threads::shared(|| parts.for_each(|(mut out, bin)| out.fill(packing, &source, bin)));
     }
     let tokens = offsets(sizes.into_iter())?;
     let mut columns: Vec<ArrayRef> = vec![ranks(packing, &bins), micro_steps(packing, &bins)];

@@ -24,7 +24,7 @@ use crate::arrow::schema::{self, PackedColumns};
 use crate::arrow::{Batch, View};
 use crate::plan::{Plan, PlanOptions, Work, lower_bound, plan};
 use crate::tree::{Forest, Sharing};
-use crate::{Error, Result, TokenId};
+use crate::{Error, Result, TokenId, threads};
 use select::Fate;
 
 /// Three pages of nine columns: the one being filled, the one being read, and one that is still held.
@@ -178,7 +178,7 @@ impl Packing {
     /// The range of bins, from `start` on, that is worth filling at once: enough for all threads, bounded in memory.
     pub fn page(&self, start: usize) -> Range<usize> {
         let most = (1 << 24) / self.options.token_budget.max(1) as usize;
-        let wanted = BINS_PER_THREAD * rayon::current_num_threads();
+        let wanted = BINS_PER_THREAD * threads::count();
         start..(start + wanted.min(most).max(1)).min(self.bins())
     }
 

@@ -1,9 +1,7 @@
 //! Which rows are packed, and how many of their tokens: nothing is left out or cut without a record of it.
 
-use rayon::prelude::*;
-
 use crate::arrow::{Batch, View};
-use crate::{Error, ErrorKind, Result};
+use crate::{Error, ErrorKind, Result, threads};
 
 /// What happens to a row that is longer than the budget.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -68,8 +66,8 @@ pub(super) enum Fate {
 pub(super) fn select(batch: &Batch, budget: u32, overlong: Overlong) -> Result<Vec<Fate>> {
     let mut fates = Vec::with_capacity(batch.len());
     for (start, view) in batch.views()? {
-        let part: Result<Vec<Fate>> =
-            (0..view.len()).into_par_iter().map(|row| fate(&view, start, row, budget, overlong)).collect();
+        let fate = |row| fate(&view, start, row, budget, overlong);
+        let part: Result<Vec<Fate>> = threads::collected(view.len(), view.tokens(), fate);
         fates.extend(part?);
     }
     Ok(fates)

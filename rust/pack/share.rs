@@ -1,15 +1,13 @@
 //! Rows that share prefixes: which stand in one bin, and what each adds to the one before it.
 //!
-//! *Invariant*: a bin holds its rows in lexicographic order, and no more tokens than the budget. A shared token carries
+//! *Invariant*: a bin holds its rows in the order of their tokens, or of their prompts, and no more tokens than the budget. A shared token carries
 //! the loss of all its rows: their weights are added, its advantage is their mean by weight.
-
-use rayon::prelude::*;
 
 use super::{Kept, PackOptions, Report, RowWork};
 use crate::arrow::Batch;
 use crate::plan::{Bins, Plan, PlanOptions, Work, lower_bound};
 use crate::tree::{Sharing, Unit, order, units};
-use crate::{Error, Result, TokenId};
+use crate::{Error, Result, TokenId, threads};
 
 /// Plans bins of trees, and notes in each row what it shares with the row before it in its bin.
 pub(super) fn plan(
@@ -47,15 +45,19 @@ pub(super) fn plan(
         lists.push(members.into_iter().map(|row| rows.order[row as usize]).collect());
     }
     report.tokens = before - report.shared;
-    report.merged = lists.par_iter().map(|list| merged(batch, kept, list)).sum::<Result<u64>>()?;
+    let kept = &*kept;
+    let count = |bin: usize| merged(batch, kept, &lists[bin]);
+    let counts: Result<Vec<u64>> = threads::collected(lists.len(), before as usize, count);
+    report.merged = counts?.into_iter().sum();
     Ok(Plan { bins: Bins::from_lists(lists), ..plan })
 }
 
-/// The rows in lexicographic order.
+/// The rows in order.
 struct Rows<'a> {
     /// The place of each among those that are packed.
     order: Vec<u32>,
-    tokens: Vec<&'a [TokenId]>,
+    /// What of each is compared with the others: all of it, or its prompt.
+    heads: Vec<&'a [TokenId]>,
     lengths: Vec<u32>,
     /// What each shares with the one before.
     shared: Vec<u32>,
@@ -65,23 +67,30 @@ struct Rows<'a> {
 impl<'a> Rows<'a> {
     fn sorted(batch: &'a Batch, kept: &[Kept], sharing: Sharing) -> Result<Self> {
         let views = batch.views()?;
-        let tokens = |kept: &Kept| {
+        let head = |kept: &Kept| {
             let row = kept.row as usize;
             let (start, view) = &views[views.partition_point(|(start, _)| *start <= row) - 1];
-            &view.token_ids.get(row - start).unwrap_or_default()[..kept.length as usize]
+            let own = &view.token_ids.get(row - start).unwrap_or_default()[..kept.length as usize];
+            if sharing != Sharing::Prompt {
+                return own;
+            }
+            let sampled = view.sampled_mask.get(row - start).unwrap_or_default();
+            let prompt = sampled.iter().take(own.len()).position(|sampled| *sampled != 0);
+            &own[..prompt.unwrap_or(own.len())]
         };
-        let unsorted: Vec<&[TokenId]> = kept.iter().map(tokens).collect();
+        let unsorted: Vec<&[TokenId]> = kept.iter().map(head).collect();
         let order = order(&unsorted);
-        let tokens: Vec<&[TokenId]> = order.iter().map(|row| unsorted[*row as usize]).collect();
-        let lengths = tokens.iter().map(|row| row.len() as u32).collect();
-        let mut rows = Self { order, tokens, lengths, shared: Vec::new(), sharing };
+        let heads: Vec<&[TokenId]> = order.iter().map(|row| unsorted[*row as usize]).collect();
+        let lengths = order.iter().map(|row| kept[*row as usize].length).collect();
+        let mut rows = Self { order, heads, lengths, shared: Vec::new(), sharing };
         let shared = |row: u32| if row == 0 { 0 } else { rows.compared(row - 1, row) };
-        rows.shared = (0..rows.tokens.len() as u32).into_par_iter().map(shared).collect();
+        let values = rows.heads.iter().map(|head| head.len()).sum();
+        rows.shared = threads::collected(rows.heads.len(), values, |row| shared(row as u32));
         Ok(rows)
     }
 
     fn compared(&self, left: u32, right: u32) -> u32 {
-        self.sharing.shared(self.tokens[left as usize], self.tokens[right as usize]) as u32
+        self.sharing.shared(self.heads[left as usize], self.heads[right as usize]) as u32
     }
 
     /// What two rows share, the left one before the right.

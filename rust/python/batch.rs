@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use arrow_array::cast::AsArray;
 use arrow_array::{Array, ArrayRef, RecordBatch, StructArray};
-use arrow_buffer::{Buffer, MutableBuffer};
+use arrow_buffer::Buffer;
 use arrow_schema::{ArrowError, Field, FieldRef, Schema};
 use pyo3::exceptions::{PyOSError, PyValueError};
 use pyo3::prelude::*;
@@ -23,6 +23,7 @@ use super::gil::detached;
 use super::group::PyGroup;
 use super::rows::{row_from, row_into};
 use crate::arrow::{Batch, BatchEstimator, Damage, Rewards, ToCome, Writer, schema};
+use crate::pack::Pool;
 use crate::row::Row;
 use crate::{Error, Result};
 
@@ -84,14 +85,7 @@ impl Table {
 
     /// The rows as an Arrow IPC stream: an object of the buffer protocol.
     fn to_stream(&self, py: Python<'_>) -> PyResult<PyArrowBuffer> {
-        let joined = py.detach(|| {
-            let parts = self.0.stream()?;
-            let mut bytes = MutableBuffer::with_capacity(parts.iter().map(Buffer::len).sum());
-            for part in &parts {
-                bytes.extend_from_slice(part);
-            }
-            Ok(bytes.into())
-        });
+        let joined = py.detach(|| Ok(joined(&self.0.stream()?)));
         joined.map(PyArrowBuffer::new).map_err(|error| write_error(py, error))
     }
 
@@ -323,6 +317,28 @@ fn import(py: Python<'_>, data: &Bound<'_, PyAny>) -> PyResult<(Schema, Vec<Reco
     let batches =
         batches.map_err(|error| to_python(py, &Error::schema(format!("the Arrow stream failed: {error}"))))?;
     Ok((schema, batches))
+}
+
+/// Buffers of streams that were sent: whoever encodes group after group touches no fresh pages.
+static STREAMS: Pool = Pool::new(2);
+/// A stream that is larger than this is not kept for the next one.
+const KEPT_STREAM: usize = 1 << 25;
+
+/// The parts of a stream side by side.
+fn joined(parts: &[Buffer]) -> Buffer {
+    let length = parts.iter().map(Buffer::len).sum();
+    let mut bytes = STREAMS.take(length);
+    let mut rest = bytes.as_slice_mut();
+    for part in parts {
+        let (place, after) = rest.split_at_mut(part.len());
+        place.copy_from_slice(part);
+        rest = after;
+    }
+    let whole: Buffer = bytes.into();
+    if whole.len() <= KEPT_STREAM {
+        STREAMS.keep(&whole);
+    }
+    whole.slice_with_length(0, length)
 }
 
 fn write_error(py: Python<'_>, error: ArrowError) -> PyErr {

@@ -67,8 +67,10 @@ pub(super) fn pack(
         None => None,
         Some("whole") => Some(Sharing::Whole),
         Some("single_next") => Some(Sharing::SingleNext),
+        Some("prompt") => Some(Sharing::Prompt),
         Some(other) => {
-            let error = Error::value(format!("share_prefixes={other:?} is none of True, False, \"single_next\""));
+            let error =
+                Error::value(format!("share_prefixes={other:?}: give True, False, \"single_next\" or \"prompt\""));
             return Err(to_python(py, &error));
         }
     };

@@ -12,7 +12,7 @@ use rayon::prelude::*;
 pub use forest::{Forest, Node};
 pub use units::{Unit, units};
 
-use crate::TokenId;
+use crate::{TokenId, threads};
 
 /// When two rows share a token.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -23,11 +23,17 @@ pub enum Sharing {
     /// When the token after it is equal too: every token has one next token, and each branch begins with a copy of the
     /// token it leaves from.
     SingleNext,
+    /// When the rows have one prompt: its tokens but the last, with which each row begins on its own. Trees have two
+    /// levels, and no sampled token is shared. What is compared is the prompts.
+    Prompt,
 }
 
 impl Sharing {
-    /// How many tokens two rows share.
+    /// How many tokens two rows share, or two prompts.
     pub fn shared(self, left: &[TokenId], right: &[TokenId]) -> usize {
+        if self == Self::Prompt {
+            return if left == right { left.len().saturating_sub(1) } else { 0 };
+        }
         let common = common_prefix(left, right);
         match self {
             Self::SingleNext if left.len() != common || right.len() != common => common.saturating_sub(1),
@@ -39,7 +45,12 @@ impl Sharing {
 /// The rows in lexicographic order; equal rows by index.
 pub fn order(rows: &[&[TokenId]]) -> Vec<u32> {
     let mut order: Vec<u32> = (0..rows.len() as u32).collect();
-    order.par_sort_by(|left, right| compare(rows[*left as usize], rows[*right as usize]).then(left.cmp(right)));
+    let compared = |left: &u32, right: &u32| compare(rows[*left as usize], rows[*right as usize]).then(left.cmp(right));
+    if threads::repaid(rows.iter().map(|row| row.len()).sum()) {
+        threads::shared(|| order.par_sort_by(compared));
+    } else {
+        order.sort_by(compared);
+    }
     order
 }
 

@@ -12,7 +12,7 @@ use super::structure::Structure;
 use super::tape::{self, Tape};
 use super::{bounds, choice, shift, values};
 use crate::arrow::{Batch, View};
-use crate::{Error, Result};
+use crate::{Error, Result, threads};
 
 /// So many rows are looked at to learn markers.
 const LEARNED_FROM: usize = 4096;
@@ -117,7 +117,8 @@ impl Linter {
         }
         let (options, base, rewards) = (&self.options, self.rows, view.reward()?);
         let read = |row: usize| read_row(view, row, base + row, options, rewards[row]);
-        let rows = (0..view.len()).into_par_iter().with_min_len(16).map(read).collect::<Result<Vec<_>>>()?;
+        let rows = (0..view.len()).into_par_iter().with_min_len(16).map(read);
+        let rows = threads::shared(|| rows.collect::<Result<Vec<_>>>())?;
         let mut faults = Vec::new();
         self.family.enter(view)?;
         for (row, mut read) in rows.into_iter().enumerate() {

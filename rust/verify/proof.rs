@@ -19,7 +19,7 @@ use crate::bridge::Bridge;
 use crate::message::Conversation;
 use crate::render::Renderer;
 use crate::trajectory::Dialogue;
-use crate::{Error, Result, TokenId};
+use crate::{Error, Result, TokenId, threads};
 
 /// How many ids of each side a fault shows.
 const SHOWN: usize = 12;
@@ -42,7 +42,8 @@ impl Prover {
         let mut start = base;
         for (_, view) in batch.views()? {
             let rows = (0..view.len()).into_par_iter();
-            let found = rows.map(|row| self.row(&view, row, start + row)).collect::<Result<Vec<_>>>()?;
+            let found =
+                threads::shared(|| rows.map(|row| self.row(&view, row, start + row)).collect::<Result<Vec<_>>>())?;
             faults.extend(found.into_iter().flatten());
             start += view.len();
         }

@@ -7,6 +7,7 @@ mod corpus;
 mod layering;
 mod masks;
 mod pack;
+mod pack_shared;
 mod parse;
 mod template_authors;
 mod template_files;

@@ -31,7 +31,7 @@ fn rows() -> impl Strategy<Value = Vec<Row>> {
     prop::collection::vec(any_row(), 0..30)
 }
 
-fn options(token_budget: u32, ranks: u32, align: u32) -> PackOptions {
+pub(crate) fn options(token_budget: u32, ranks: u32, align: u32) -> PackOptions {
     PackOptions {
         token_budget,
         ranks,
@@ -44,7 +44,7 @@ fn options(token_budget: u32, ranks: u32, align: u32) -> PackOptions {
     }
 }
 
-fn list<T: ArrowPrimitiveType>(bins: &RecordBatch, name: &str, bin: usize) -> Vec<T::Native> {
+pub(crate) fn list<T: ArrowPrimitiveType>(bins: &RecordBatch, name: &str, bin: usize) -> Vec<T::Native> {
     bins.column_by_name(name).unwrap().as_list::<i32>().value(bin).as_primitive::<T>().values().to_vec()
 }
 

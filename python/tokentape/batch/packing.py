@@ -30,7 +30,7 @@ __all__ = ["Packing", "pack"]
 WORK = {"tokens": (1.0, 0.0), "attention": (24_576.0, 1.0)}
 
 #: What the engine calls the values of `share_prefixes`.
-SHARING = {False: None, True: "whole", "single_next": "single_next"}
+SHARING = {False: None, True: "whole", "single_next": "single_next", "prompt": "prompt"}
 
 
 def pack(
@@ -38,7 +38,7 @@ def pack(
     *,
     token_budget: int,
     ranks: int = 1,
-    share_prefixes: bool | Literal["single_next"] = False,
+    share_prefixes: bool | Literal["single_next", "prompt"] = False,
     overlong: Literal["error", "drop", "truncate", "truncate_turn"] = "error",
     align: int | None = None,
     pad_token_id: int | None = None,
@@ -59,7 +59,8 @@ def pack(
             describe it; `position_ids` is the place in the row. A token that several rows train carries the sum of
             their weights and the mean of their advantages by weight, and the logprob of the first of them.
             "single_next" shares one token less at each branch, so that every token has one next token, as layouts with
-            one label a position need it.
+            one label a position need it. "prompt" shares, among rows with one prompt, the prompt less its last token:
+            trees of two levels in which no sampled token is shared, so that clipped objectives are exact, too.
         overlong: What happens to a row above the budget: "error", "drop", "truncate" (the first tokens of all columns
             stay) or "truncate_turn" (back to the end of the last turn that fits).
         align: The length of a bin becomes a multiple of this, by one padding segment at its end.
@@ -84,7 +85,7 @@ def pack(
         [[5, 3], [2]]
     """
     if share_prefixes not in SHARING:
-        raise ArgumentError(f"share_prefixes={share_prefixes!r} is none of True, False, 'single_next'")
+        raise ArgumentError(f"share_prefixes={share_prefixes!r} is none of {list(SHARING)}")
     if align is not None and pad_token_id is None:
         raise ArgumentError(f"align={align} needs pad_token_id: the id that fills a bin up")
     options = {
