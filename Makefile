@@ -69,6 +69,8 @@ $(TORCH)/torch.stamp: pyproject.toml
 	$(PYTHON) -m venv $(TORCH)
 	$(TORCH)/bin/python -m pip install --quiet --upgrade pip
 	$(TORCH)/bin/python -m pip install --quiet 'maturin>=1.9.4,<2' numpy pyarrow rich httpx --group torch --group test
+	@$(TORCH)/bin/python -m pip install --quiet --no-deps --group trainers \
+		|| echo 'The trainers could not be installed: tests that run them are skipped.'
 	@$(TORCH)/bin/python $(WITH_MODEL)
 
 fuzz-template: ## Mutate templates and conversations for SECONDS (3600), in 512 MB of memory

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import numpy as np
 import pytest
 
 import tokentape as tt
@@ -24,6 +23,7 @@ def test_verl_agent_loop_outputs():
         assert output == {
             "prompt_ids": prompt, "response_ids": response, "response_mask": row["sampled_mask"][start:],
             "response_logprobs": row["logprobs"][start:], "reward_score": row["reward"], "num_turns": 1,
+            "metrics": {},
         }  # fmt: skip
 
 
@@ -42,6 +42,7 @@ def test_skyrl_generator_output():
         assert output["loss_masks"][index] == row["loss_mask"][start:]
         assert output["rollout_logprobs"][index] == row["logprobs"][start:]
         assert output["stop_reasons"][index] == row["turns"][-1]["finish_reason"]
+        assert output["trajectory_ids"][index].to_string() == f"item-{index // 2}_{index % 2}"
     assert output["rewards"] == [row["reward"] for row in ROWS]
     assert output["is_last_step"] == [True] * 6
     without = tt.Batch.from_rows([row | {"logprobs": None} for row in ROWS])
@@ -58,21 +59,6 @@ def test_slime_samples_cover_the_response():
         assert sample["loss_mask"] == row["loss_mask"][start:]
         assert sample["weight_versions"] == [str(row["policy_versions"][0]["version"])]
         assert sample["status"] == {"stop": "completed", "length": "truncated"}[row["turns"][-1]["finish_reason"]]
-
-
-def test_areal_arrays_pad_on_the_right():
-    arrays = tt.feeds.to_areal(BATCH, pad_token_id=5)
-    width = max(len(row["token_ids"]) for row in ROWS)
-    for index, row in enumerate(ROWS):
-        length = len(row["token_ids"])
-        assert arrays["input_ids"][index].tolist() == row["token_ids"] + [5] * (width - length)
-        assert arrays["attention_mask"][index].tolist() == [True] * length + [False] * (width - length)
-        assert arrays["loss_mask"][index, :length].tolist() == row["loss_mask"]
-        assert arrays["logprobs"][index, :length].tolist() == row["logprobs"]
-        version = row["policy_versions"][0]["version"]
-        assert arrays["versions"][index, :length].tolist() == [version if one else -1 for one in row["sampled_mask"]]
-        assert not arrays["logprobs"][index, length:].any()
-    assert arrays["rewards"].tolist() == [row["reward"] for row in ROWS]
 
 
 def test_areal_ranges_spell_the_rows():
@@ -116,30 +102,22 @@ def test_tinker_data_are_shifted_by_one():
             assert inputs["advantages"][place] == (row["advantages"][token] if trained else 0.0)
 
 
-@pytest.mark.parametrize("share", [False, True])
-def test_art_tensors_fill_with_its_own_fillers(share):
-    packed = next(iter(tt.pack(BATCH, token_budget=256, share_prefixes=share, align=8, pad_token_id=1)))
-    tensors = tt.feeds.to_art(packed, sequence_length=300)
-    tokens = int((packed.segment_ids >= 0).sum())
-    assert {array.shape for array in tensors.values()} == {(1, 300)}
-    assert set(tensors["tokens"][0, tokens:]) == {-100}
-    assert set(tensors["group_ids"][0, tokens:]) == set(tensors["parent_ids"][0, tokens:]) == {-1}
-    sampled = packed.sampled_mask[:tokens].astype(bool)
-    assert np.isnan(tensors["logprobs"][0, :tokens][~sampled]).all()
-    assert (tensors["logprobs"][0, :tokens][sampled] == packed.logprobs[:tokens][sampled]).all()
-    for place in range(tokens):
-        segment = tensors["group_ids"][0, place]
-        above = -1 if packed.segment_parent is None else packed.segment_parent[segment]
-        assert tensors["parent_ids"][0, place] == (segment if above < 0 else above)
-    with pytest.raises(tt.ArgumentError, match="sequence_length is 8"):
-        tt.feeds.to_art(packed, sequence_length=8)
-
-
 def test_openrlhf_ranges_are_the_sampled_runs():
     for row, output in zip(ROWS, tt.feeds.to_openrlhf(BATCH), strict=True):
         assert output["observation_tokens"] == row["token_ids"]
         assert output["action_ranges"] == [(turn["start"], turn["end"]) for turn in row["turns"]]
         assert len(output["rollout_log_probs"]) == len(row["token_ids"])
+        assert output["truncated"] == (row["turns"][-1]["finish_reason"] == "length")
+
+
+def test_a_trainer_with_one_mask_gets_the_choice_not_the_fact():
+    row = ROWS[0] | {"loss_mask": [0, 0, 0, 1, 0, 0, 1], "loss_weight": None}
+    batch = tt.Batch.from_rows([row])
+    assert row["sampled_mask"] == [0, 0, 0, 1, 1, 1, 1]
+    assert tt.feeds.to_verl(batch)[0]["response_mask"] == [1, 0, 0, 1]
+    assert tt.feeds.to_openrlhf(batch)[0]["action_ranges"] == [(3, 4), (6, 7)]
+    assert tt.feeds.to_skyrl(batch)["loss_masks"] == [[1, 0, 0, 1]]
+    assert tt.feeds.to_slime(batch)[0]["loss_mask"] == [1, 0, 0, 1]
 
 
 @pytest.mark.parametrize("name", ["to_verl", "to_skyrl", "to_slime", "to_openrlhf"])

@@ -1,7 +1,8 @@
-"""AReaL: rows as right-padded arrays, and trees as the index ranges that its tree training reads."""
+"""AReaL: rows as right-padded tensors, and trees as the index ranges that its tree training reads."""
 
 from __future__ import annotations
 
+import importlib
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -18,7 +19,9 @@ __all__ = ["areal_sequence_ranges", "to_areal"]
 
 def to_areal(batch: Batch, *, pad_token_id: int = 0) -> dict[str, Any]:
     """`input_ids` (int64), `attention_mask` (bool), `loss_mask` (int64), `logprobs` (float32, 0.0 filler), `versions`
-    (int64, -1 where not sampled), each of shape (rows, longest), and `rewards` (float32, shape (rows,)).
+    (int64, -1 where not sampled), tensors of torch of shape (rows, longest), and `rewards` (float32, shape (rows,)).
+
+    Nothing is shifted: the actor of AReaL rolls masks and logprobs by one itself.
 
     Raises:
         SchemaError: A row has no logprobs or no reward.
@@ -47,7 +50,9 @@ def to_areal(batch: Batch, *, pad_token_id: int = 0) -> dict[str, Any]:
         arrays["logprobs"][index, : len(row)] = np.where(row.sampled_mask, row.logprobs, 0.0)
         for run in row.policy_versions or ():
             arrays["versions"][index, run["start"] : run["end"]] = run["version"]
-    return arrays | {"rewards": np.array([row.reward for row in rows], np.float32)}
+    arrays["rewards"] = np.array([row.reward for row in rows], np.float32)
+    torch = importlib.import_module("torch")
+    return {name: torch.from_numpy(array) for name, array in arrays.items()}
 
 
 def areal_sequence_ranges(packed: PackedBatch) -> dict[int, list[tuple[int, int]]]:

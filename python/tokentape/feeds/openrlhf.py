@@ -14,8 +14,11 @@ __all__ = ["to_openrlhf"]
 
 
 def to_openrlhf(batch: Batch) -> list[dict[str, Any]]:
-    """`observation_tokens` (all ids), `action_ranges` (sampled runs as (start, end), the end excluded),
-    `rollout_log_probs` (over all ids, 0.0 filler; None if never recorded), `reward` and `scores`.
+    """`observation_tokens` (all ids), `action_ranges` (runs of the loss mask as (start, end), the end excluded),
+    `rollout_log_probs` (over all ids, 0.0 filler; None if never recorded), `reward`, `scores`, `truncated`, and what it
+    demands besides: `prompt` (for its logs: the group's id), `label`, `images`, `mm_train_inputs`, `extra_logs`.
+
+    OpenRLHF shifts `action_ranges` and logprobs by one itself.
 
     Raises:
         SchemaError: A row has no sampled token, or a rollout has several rows.
@@ -33,13 +36,19 @@ def to_openrlhf(batch: Batch) -> list[dict[str, Any]]:
             "rollout_log_probs": None if row.logprobs is None else row.logprobs.tolist(),
             "reward": row.reward,
             "scores": row.reward,
+            "truncated": bool(row.turns) and row.turns[-1]["finish_reason"] == "length",
+            "prompt": row.group_id,
+            "label": "",
+            "images": None,
+            "mm_train_inputs": None,
+            "extra_logs": {},
         }
         for row, _ in rollouts(batch, "OpenRLHF")
     ]
 
 
 def _runs(row: Row) -> list[tuple[int, int]]:
-    """The runs of sampled tokens."""
-    mask: list[int] = [0, *row.sampled_mask.tolist(), 0]
+    """The runs of trained tokens."""
+    mask: list[int] = [0, *row.loss_mask.tolist(), 0]
     edges = [place for place, (left, right) in enumerate(pairwise(mask)) if left != right]
     return list(zip(edges[::2], edges[1::2], strict=True))

@@ -20,8 +20,9 @@ __all__ = ["to_verl", "to_verl_tensors", "verl_prefix_groups"]
 def to_verl(batch: Batch) -> list[dict[str, Any]]:
     """The fields of one `AgentLoopOutput` for each row, as lists.
 
-    `prompt_ids`, `response_ids`, `response_mask` (1 = sampled), `response_logprobs` (0.0 elsewhere, None if never
-    recorded), `reward_score`, `num_turns` (as verl counts: messages of user and assistant).
+    `prompt_ids`, `response_ids`, `response_mask` (the loss mask: verl has no other), `response_logprobs` (0.0 where not
+    sampled, None if never recorded), `reward_score`, `num_turns` (as verl counts: messages of user and assistant), and
+    empty `metrics`, a field that it demands.
 
     Raises:
         SchemaError: A row has no sampled token, or a rollout has several rows.
@@ -37,10 +38,11 @@ def to_verl(batch: Batch) -> list[dict[str, Any]]:
         {
             "prompt_ids": row.token_ids[:start].tolist(),
             "response_ids": row.token_ids[start:].tolist(),
-            "response_mask": row.sampled_mask[start:].tolist(),
+            "response_mask": row.loss_mask[start:].tolist(),
             "response_logprobs": None if row.logprobs is None else row.logprobs[start:].tolist(),
             "reward_score": row.reward,
             "num_turns": sum(message.get("role") in {"user", "assistant"} for message in row.messages),
+            "metrics": {},
         }
         for row, start in rollouts(batch, "verl")
     ]
@@ -51,7 +53,8 @@ def to_verl_tensors(batch: Batch, *, pad_token_id: int) -> dict[str, Any]:
 
     Returns:
         `prompts`, `responses`, `input_ids`, `attention_mask`, `position_ids`, `response_mask` (int64), and float32 over
-        the response `rollout_log_probs` (0.0 filler) and `token_level_scores` (the reward on the last token).
+        the response `rollout_log_probs` (0.0 filler), `rm_scores` (the reward on the last token, as agent loops give)
+        and `token_level_scores` (the same, as estimators of advantages read it).
 
     Raises:
         SchemaError: A row has no sampled token, no logprobs or no reward, or a rollout has several rows.
@@ -80,6 +83,7 @@ def to_verl_tensors(batch: Batch, *, pad_token_id: int) -> dict[str, Any]:
         "position_ids": np.maximum(real.cumsum(axis=1) - 1, 0),
         "response_mask": _padded([row.loss_mask[start:] for row, start in found], 0, np.int64),
         "rollout_log_probs": _padded([row.logprobs[start:] for row, start in found], 0.0, np.float32),
+        "rm_scores": scores,
         "token_level_scores": scores,
     }
     return {name: torch.from_numpy(array) for name, array in arrays.items()}
