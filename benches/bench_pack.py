@@ -9,6 +9,7 @@ seqpacker`, `pip install --no-deps trl`). Shared cores make absolute times noisy
 from __future__ import annotations
 
 import contextlib
+import gc
 import statistics
 import sys
 import time
@@ -28,13 +29,16 @@ BUDGET = 32_768
 
 
 def median(*works, repeats=REPEATS):
-    """The median seconds of each work, timed in turns so that a slow moment strikes all alike."""
+    """The median seconds of each work, in turns so that a slow moment strikes all; garbage is collected in between."""
     times = [[] for _ in works]
     for _ in range(repeats):
         for work, spent in zip(works, times, strict=True):
+            gc.collect()
+            gc.disable()
             start = time.perf_counter()
             work()
             spent.append(time.perf_counter() - start)
+            gc.enable()
     return [statistics.median(spent) for spent in times]
 
 
@@ -91,6 +95,35 @@ def bench_plan():
                 for (peer, work), spent in zip(works.items(), times, strict=True)
             ]
             print(f"  {name}: " + "; ".join(cells))
+
+
+def bound_of(lengths, budget, ranks):
+    """What no plan undercuts: modelled time over that of ranks that never wait.
+
+    Any j micro-steps hold at most j * ranks * budget tokens. So the j-th longest of them takes at least as long as the
+    row behind so many tokens of the longest rows, and the others have at least the work that is left beside those rows.
+    """
+    lengths = np.sort(lengths.astype(np.float64))[::-1]
+    costs = 24_576 * lengths + lengths**2
+    tokens, work, room = lengths.cumsum(), costs.cumsum(), ranks * budget
+    best, slowest = work[-1] / ranks, 0.0
+    for step in range(int(tokens[-1] // room) + 1):
+        slowest += costs[np.searchsorted(tokens, step * room, side="right")]
+        held = np.interp((step + 1) * room, np.append(0, tokens), np.append(0, work))
+        best = max(best, slowest + (work[-1] - held) / ranks)
+    return best * ranks / work[-1]
+
+
+def bench_balance():
+    """Modelled time over ranks that never wait, and the bound that the rows set, on long-tailed rows."""
+    print("\nbalance: modelled time over that of ranks that never wait (bound)")
+    for count, ranks, budget in [(1024, 8, 32_768), (1024, 64, 32_768), (8192, 8, 32_768), (8192, 64, 32_768)]:
+        lengths = np.random.default_rng(0).lognormal(np.log(4000), 1.1, count).clip(200, 32_768).astype(np.int32)
+        rows = (
+            {"token_ids": np.zeros(length, np.int32), "sampled_mask": np.ones(length, np.uint8)} for length in lengths
+        )
+        report = tt.pack(tt.Batch.from_rows(rows, validate=False), token_budget=budget, ranks=ranks).report
+        print(f"  {count:,} rows, {ranks} ranks: {report.imbalance:.3f} ({bound_of(lengths, budget, ranks):.3f})")
 
 
 def flat_columns(lengths):
@@ -152,6 +185,15 @@ def tensor_of():
     return np.array, "Python lists and numpy.array"
 
 
+def tensors_of():
+    """What makes tensors of lists and of columns: of torch where it is installed, else arrays of numpy."""
+    with contextlib.suppress(ImportError):
+        import torch
+
+        return torch.tensor, torch.from_dlpack, "tensors of torch"
+    return np.array, np.asarray, "arrays of numpy"
+
+
 def with_lists(lists, lengths, bins, tensor):
     """Python lists that grow by extend, turned into tensors at the end: what trainers without a native packer do."""
     for rows in bins:
@@ -211,31 +253,68 @@ def bench_fill():
 
 
 def bench_transport():
-    """A group of 16 rollouts of 8,192 tokens: Arrow IPC against the JSON of Atropos, from buffers and from lists."""
+    """A group of 16 rollouts of 8,192 tokens on its way to tensors: Arrow IPC against the JSON of Atropos.
+
+    JSON carries ids, masks, logprobs and advantages, as `ScoredDataGroup` has them; Arrow also a second mask and the
+    messages of tokens.
+    """
     import json
 
     lengths = np.full(16, 8192, np.int32)
     columns = flat_columns(lengths)
     batch = batch_of(lengths, columns)
-    group = [{name: values.tolist() for name, values in columns.items()}]
+    starts = range(0, 16 * 8192, 8192)
     rows = [
-        {("token_ids" if n == "input_ids" else n): v[i * 8192 : (i + 1) * 8192].tolist() for n, v in columns.items()}
-        for i in range(16)
+        {("token_ids" if n == "input_ids" else n): v[i : i + 8192].tolist() for n, v in columns.items()} for i in starts
     ]
+    wire = {"tokens": "token_ids", "masks": "token_ids", "inference_logprobs": "logprobs", "advantages": "advantages"}
+    group = {name: [row[column] for row in rows] for name, column in wire.items()} | {"scores": [1.0] * 16}
+    from_list, from_array, name = tensors_of()
+
+    def arrived(stream):
+        table = _core.Table.from_stream(stream)
+        return [from_array(table.column(name)) for name in ("token_ids", "loss_mask", "logprobs", "advantages")]
+
+    def parsed():
+        found = json.loads(json.dumps(group))
+        return [from_list(row) for name in wire for row in found[name]]
+
     works = {
-        "Arrow IPC, from buffers": lambda: _core.Table.from_stream(batch.core.to_stream()),
-        "Arrow IPC, from lists": lambda: _core.Table.from_stream(tt.Batch.from_rows(rows).core.to_stream()),
-        "JSON": lambda: json.loads(json.dumps(group)),
+        "Arrow IPC, from buffers": lambda: arrived(batch.core.to_stream()),
+        "Arrow IPC, from lists": lambda: arrived(tt.Batch.from_rows(rows).core.to_stream()),
+        "JSON": parsed,
     }
-    times = dict(zip(works, median(*works.values(), repeats=9), strict=True))
-    print("\ntransport: a group of 16 x 8,192 tokens, encoded and decoded")
+    times = dict(zip(works, median(*works.values(), repeats=15), strict=True))
+    print(f"\ntransport: a group of 16 x 8,192 tokens, encoded, decoded, and as {name}")
     for name, spent in times.items():
         print(f"  {name}: {1e3 * spent:.2f} ms, JSON takes {times['JSON'] / spent:.0f}x")
 
 
+def areal_builder():
+    """What AReaL builds trees with, and what it is given: padded tensors of ids and their mask. None without it."""
+    try:
+        import torch
+
+        from trainers import AREAL, standing_in
+
+        with standing_in(*AREAL):
+            from areal.models.tree_attn import tree
+    except ImportError as error:
+        print(f"  (AReaL skipped: {error})")
+        return None
+
+    def build(ids):
+        ids = torch.as_tensor(np.stack(ids))
+        data = {"input_ids": ids, "attention_mask": torch.ones_like(ids)}
+        return lambda: tree._greedy_build_tries(data, ids.numel())  # noqa: SLF001
+
+    return build
+
+
 def bench_tree():
-    """Trees of groups: from Python lists and from a batch, against a builder in Python as AReaL's."""
+    """Trees of groups, conversion included: from arrays, lists and a batch, against AReaL's builder and a plain one."""
     print("\ntree: milliseconds, one group in one bin")
+    areal = areal_builder()
     for size, length in [(64, 2800), (128, 4000)]:
         generator = np.random.default_rng(0)
         prompt = generator.integers(0, 50_000, length // 2)
@@ -258,8 +337,10 @@ def bench_tree():
         works = {"tokentape, from a batch": lambda: packed(batch), "tokentape, from lists": from_lists}
         works["tokentape, from arrays"] = from_arrays
         works["Python, from lists"] = lambda: prefix_tree.compressed(lists)
+        if areal:
+            works["AReaL, from tensors"] = areal(ids)
         times = dict(zip(works, median(*works.values()), strict=True))
-        peer = times["Python, from lists"]
+        peer = times["AReaL, from tensors" if areal else "Python, from lists"]
         cells = [f"{name} {1e3 * spent:.2f} ({peer / spent:.0f}x)" for name, spent in times.items()]
         print(f"  {size} x {length}: " + "; ".join(cells))
 
@@ -268,6 +349,7 @@ def main():
     if _core.build_profile == "debug":
         sys.exit("a debug build tells nothing about speed: run `maturin develop --release`")
     bench_plan()
+    bench_balance()
     bench_fill()
     bench_transport()
     bench_tree()

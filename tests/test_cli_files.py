@@ -20,9 +20,11 @@ def path(tmp_path):
     return tmp_path / "a.arrow"
 
 
-def test_convert_there_and_back(path, tmp_path):
+def test_convert_there_and_back(path, tmp_path, monkeypatch):
+    monkeypatch.setattr(tt.Batch, "read", lambda *_, **__: pytest.fail("a file is converted part by part"))
     assert main(["convert", str(path), str(tmp_path / "b.parquet")]) == 0
     assert main(["convert", str(tmp_path / "b.parquet"), str(tmp_path / "c.arrow")]) == 0
+    monkeypatch.undo()
     assert tt.Batch.read(tmp_path / "c.arrow").to_pyarrow().to_pylist() == ROWS
 
 

@@ -6,7 +6,7 @@ import argparse
 import sys
 from typing import cast
 
-from tokentape import Batch
+from tokentape import Batch, BatchWriter
 from tokentape.checks import read_foreign, write_foreign
 from tokentape.cli.inputs import Subparsers
 from tokentape.readers import FORMATS, is_own
@@ -43,14 +43,17 @@ def add_parser(commands: Subparsers) -> argparse.ArgumentParser:
 
 
 def run(arguments: argparse.Namespace) -> None:
-    """Convert the file."""
+    """Convert the file part by part, in the memory of one."""
     if arguments.source is None and is_own(arguments.path):
-        batches = [Batch.read(arguments.path)]
+        batches = Batch.stream(arguments.path)
     else:
-        batches = list(read_foreign(arguments.path, format=arguments.source))
+        batches = read_foreign(arguments.path, format=arguments.source)
     if arguments.to is not None:
         print(f"{arguments.target}: {write_foreign(batches, arguments.target, arguments.to)}", file=sys.stderr)
         return
-    batch = batches[0] if len(batches) == 1 else Batch.concat(batches)
-    batch.write(arguments.target, compression=arguments.compression)
-    print(f"{arguments.target}: {batch}", file=sys.stderr)
+    tokens = 0
+    with BatchWriter(arguments.target, compression=arguments.compression) as file:
+        for batch in batches:
+            file.write(batch)
+            tokens += batch.tokens
+    print(f"{arguments.target}: {file.rows:,} rows, {tokens:,} tokens", file=sys.stderr)
