@@ -124,6 +124,16 @@ def test_what_the_peer_reads(form: str, around: str) -> None:
     ]
 
 
+def test_a_schema_that_is_no_data_is_an_error_where_its_types_are_needed() -> None:
+    calls, shown = TEMPLATES["tags"]
+    used = chat()
+    days = {"type": "integer", "description": "\ud800"}
+    tools = [{"type": "function", "function": {"name": "get_weather", "parameters": {"properties": {"days": days}}}}]
+    with pytest.raises(tt.RenderError, match="surrogate"):
+        used.parse(used.encode(shown + "<end>"), tools, grammar=template(calls))
+    assert used.parse(used.encode("Hello.<end>"), tools, grammar=template(calls)).content == "Hello."
+
+
 def test_a_folder_and_a_live_tokenizer_carry_one(tmp_path: Path) -> None:
     transformers = pytest.importorskip("transformers")
     given = template(TEMPLATES["one JSON object"][0])

@@ -1,6 +1,6 @@
 //! `Message`, `ToolCall` and `ParseStream`: what a model said.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use numpy::PyUntypedArray;
 use pyo3::intern;
@@ -206,12 +206,17 @@ fn tools(tools: Option<&Bound<'_, PyAny>>) -> PyResult<Tools> {
 
 /// A list of schemas, each a dict; a tool is converted when a call names it.
 #[derive(Debug)]
-struct Schemas(Py<PyList>);
+struct Schemas {
+    list: Py<PyList>,
+    /// Why a schema that was needed is no plain data.
+    fault: Arc<OnceLock<PyErr>>,
+}
 
 impl Schemas {
     fn of(tools: &Bound<'_, PyAny>) -> Option<Self> {
         let list = tools.cast_exact::<PyList>().ok()?;
-        list.iter().all(|tool| tool.cast_exact::<PyDict>().is_ok()).then(|| Self(list.clone().unbind()))
+        let plain = list.iter().all(|tool| tool.cast_exact::<PyDict>().is_ok());
+        plain.then(|| Self { list: list.clone().unbind(), fault: Arc::default() })
     }
 
     /// The last schema of this name.
@@ -222,7 +227,7 @@ impl Schemas {
             let function = function.as_ref().map_or(Ok(tool), |function| function.cast::<PyDict>()).ok()?;
             Some(function.get_item(intern!(py, "name")).ok()??.cast::<PyString>().ok()?.to_str().ok()? == name)
         };
-        self.0.bind(py).iter().filter(|tool| named(tool) == Some(true)).last()
+        self.list.bind(py).iter().filter(|tool| named(tool) == Some(true)).last()
     }
 }
 
@@ -232,7 +237,13 @@ impl Declared for Schemas {
     }
 
     fn tool(&self, name: &str) -> Option<Tool> {
-        Python::attach(|py| Tool::of(&convert::data(&self.find(py, name)?).ok()?)).map(|(_, tool)| tool)
+        Python::attach(|py| match convert::data(&self.find(py, name)?) {
+            Ok(schema) => Tool::of(&schema).map(|(_, tool)| tool),
+            Err(error) => {
+                let _ = self.fault.set(error);
+                None
+            }
+        })
     }
 }
 
@@ -249,14 +260,19 @@ pub(super) fn parse(
 ) -> PyResult<PyMessage> {
     let ids = arrays::token_ids("parse", token_ids)?;
     let prompt = Given::read(parser, prompt)?;
-    let tools = match declared.and_then(Schemas::of) {
+    let schemas = declared.and_then(Schemas::of);
+    let fault = schemas.as_ref().map(|schemas| schemas.fault.clone());
+    let tools = match schemas {
         Some(schemas) => Tools::asked(schemas),
         None => tools(declared)?,
     };
     let work = || parser.parse(&ids, tools, prompt.prompt());
     let inner =
         if ids.len() < SHORT_TURN { work().map_err(|error| to_python(py, &error))? } else { detached(py, work)? };
-    Ok(PyMessage { inner })
+    match fault.as_ref().and_then(|fault| fault.get()) {
+        Some(error) => Err(error.clone_ref(py)),
+        None => Ok(PyMessage { inner }),
+    }
 }
 
 /// Begins to read a turn.
