@@ -4,6 +4,7 @@
 
 use std::ops::Range;
 
+use super::trie::Trie;
 use crate::{Result, TokenId};
 use memchr::{memchr, memchr2, memchr3};
 
@@ -97,15 +98,12 @@ struct Match {
 /// Finds added tokens in texts.
 #[derive(Debug)]
 pub(super) struct Matcher {
-    /// Sorted by content, so that the entries with a common beginning are neighbours.
+    /// Sorted by content.
     tokens: Vec<AddedToken>,
+    contents: Trie,
     first: FirstByte,
-    /// For each first byte, its entries.
-    ranges: Box<[Range<u32>; 256]>,
     /// For each byte, whether some entry begins with it.
     begins: Box<[bool; 256]>,
-    /// For each byte, whether it is the second of some entry; all, if an entry has no second.
-    second: Box<[bool; 256]>,
 }
 
 /// The bytes with which the contents begin.
@@ -122,21 +120,11 @@ impl Matcher {
     pub(super) fn new(mut tokens: Vec<AddedToken>) -> Self {
         tokens.retain(|token| !token.content.is_empty());
         tokens.sort_by(|one, other| one.content.cmp(&other.content));
-        let bytes: Vec<u8> = tokens.iter().map(|token| token.content.as_bytes()[0]).collect();
-        let ranges = std::array::from_fn(|byte| {
-            let begin = bytes.partition_point(|first| usize::from(*first) < byte) as u32;
-            begin..bytes.partition_point(|first| usize::from(*first) <= byte) as u32
-        });
-        let begins = std::array::from_fn(|byte| bytes.contains(&(byte as u8)));
-        let mut second = [false; 256];
-        for token in &tokens {
-            match token.content.as_bytes().get(1) {
-                Some(byte) => second[usize::from(*byte)] = true,
-                None => second = [true; 256],
-            }
-        }
-        let mut distinct = bytes;
+        tokens.dedup_by(|one, other| one.content == other.content);
+        let contents: Vec<&[u8]> = tokens.iter().map(|token| token.content.as_bytes()).collect();
+        let mut distinct: Vec<u8> = contents.iter().map(|content| content[0]).collect();
         distinct.dedup();
+        let begins = std::array::from_fn(|byte| distinct.contains(&(byte as u8)));
         let first = match *distinct.as_slice() {
             [] => FirstByte::None,
             [one] => FirstByte::One(one),
@@ -144,7 +132,8 @@ impl Matcher {
             [one, two, three] => FirstByte::Three(one, two, three),
             _ => FirstByte::Many,
         };
-        Self { tokens, first, ranges: Box::new(ranges), begins: Box::new(begins), second: Box::new(second) }
+        let contents = Trie::new(&contents);
+        Self { tokens, contents, first, begins: Box::new(begins) }
     }
 
     /// Calls `part` with the parts of a text, in order. As in the reference, white space that one match has taken may
@@ -181,10 +170,6 @@ impl Matcher {
     fn search(&self, bytes: &[u8], mut from: usize, literal: Literal<'_>) -> Option<Match> {
         loop {
             from += self.candidate(bytes.get(from..)?)?;
-            if !bytes.get(from + 1).is_none_or(|byte| self.second[usize::from(*byte)]) {
-                from += 1;
-                continue;
-            }
             match self.longest(bytes, from, literal) {
                 Some(found) if found.counts => return Some(found),
                 Some(found) => return Some(self.shortened(bytes, found, literal)),
@@ -212,32 +197,18 @@ impl Matcher {
     }
 
     /// The longest token at a position that counts; if none does, the longest.
+    #[inline]
     fn longest(&self, bytes: &[u8], start: usize, literal: Literal<'_>) -> Option<Match> {
-        let range = &self.ranges[usize::from(bytes[start])];
-        let (mut low, mut high) = (range.start as usize, range.end as usize);
-        let mut best: Option<Match> = None;
-        let mut length = 1;
-        loop {
-            // The shortest of the neighbours comes first.
-            if low < high && self.tokens[low].content.len() == length {
-                let counts = literal.holds(start, start + length);
-                if counts || best.is_none_or(|best| !best.counts) {
-                    best = Some(Match { index: low, start, end: start + length, counts });
-                }
-                low += 1;
+        let mut refused = None;
+        for (index, length) in self.contents.prefixes(&bytes[start..]) {
+            let end = start + length;
+            let found = Match { index, start, end, counts: literal.holds(start, end) };
+            if found.counts {
+                return Some(found);
             }
-            let (Some(&byte), true) = (bytes.get(start + length), low < high) else { return best };
-            let at = |index: usize| self.tokens[index].content.as_bytes()[length];
-            if at(low) != byte || at(high - 1) != byte {
-                let found = self.tokens[low..high].partition_point(|token| token.content.as_bytes()[length] < byte);
-                let end = self.tokens[low..high].partition_point(|token| token.content.as_bytes()[length] <= byte);
-                (low, high) = (low + found, low + end);
-            }
-            if low == high {
-                return best;
-            }
-            length += 1;
+            refused = refused.or(Some(found));
         }
+        refused
     }
 }
 

@@ -6,12 +6,12 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-use super::merges::Merges;
+use super::merges::{Merges, NONE};
+use super::vocab::Bytes;
 use crate::TokenId;
 
 /// Up to this length, looking through all pairs for the best is quicker than a heap.
 const SHORT: usize = 48;
-const NONE: u32 = u32::MAX;
 
 /// A symbol: an id, the byte where it begins, and the rank of its merge with the next one.
 #[derive(Debug, Clone, Copy)]
@@ -19,7 +19,6 @@ struct Symbol {
     id: TokenId,
     start: u32,
     rank: u32,
-    merged: TokenId,
 }
 
 /// Buffers that are used again from pretoken to pretoken.
@@ -40,12 +39,30 @@ impl Scratch {
 
     /// Adds a symbol to the pretoken.
     pub(super) fn push(&mut self, id: TokenId, start: u32) {
-        self.symbols.push(Symbol { id, start, rank: NONE, merged: 0 });
+        self.symbols.push(Symbol { id, start, rank: NONE });
     }
 
-    /// Merges the symbols into `ids` and `starts`.
+    /// Adds the symbols of bytes, and ranks them.
+    pub(super) fn push_bytes(&mut self, piece: &[u8], bytes: &Bytes) {
+        let symbol = |(start, byte): (usize, &u8)| {
+            let rank =
+                piece.get(start + 1).map_or(NONE, |next| bytes.ranks[usize::from(*byte) << 8 | usize::from(*next)]);
+            Symbol { id: bytes.ids[usize::from(*byte)], start: start as u32, rank }
+        };
+        self.symbols.extend(piece.iter().enumerate().map(symbol));
+    }
+
+    /// Ranks the symbols.
+    pub(super) fn rank_all(&mut self, merges: &Merges) {
+        for index in 1..self.symbols.len() {
+            let right = self.symbols[index].id;
+            let left = &mut self.symbols[index - 1];
+            left.rank = merges.rank(left.id, right);
+        }
+    }
+
+    /// Merges the symbols, which are ranked, into `ids` and `starts`.
     pub(super) fn merge(&mut self, merges: &Merges) {
-        self.rank_all(merges);
         if self.symbols.len() <= SHORT {
             self.merge_short(merges);
         } else {
@@ -66,35 +83,24 @@ impl Scratch {
         }
     }
 
-    fn rank_all(&mut self, merges: &Merges) {
-        for index in 1..self.symbols.len() {
-            let right = self.symbols[index].id;
-            rank(merges, &mut self.symbols[index - 1], right);
-        }
-    }
-
     fn merge_short(&mut self, merges: &Merges) {
         let symbols = &mut self.symbols;
         loop {
-            let mut best = NONE;
-            let mut at = 0;
+            // The index is part of what is compared: no branch has to be guessed, and the leftmost of equals wins.
+            let mut best = u64::MAX;
             for (index, symbol) in symbols.iter().enumerate() {
-                if symbol.rank < best {
-                    (best, at) = (symbol.rank, index);
-                }
+                best = best.min(u64::from(symbol.rank) << 32 | index as u64);
             }
-            if best == NONE {
+            let (rank, at) = ((best >> 32) as u32, best as u32 as usize);
+            if rank == NONE {
                 return;
             }
-            symbols[at].id = symbols[at].merged;
+            let id = merges.merged(rank);
             symbols.remove(at + 1);
-            match symbols.get(at + 1).map(|next| next.id) {
-                Some(right) => rank(merges, &mut symbols[at], right),
-                None => symbols[at].rank = NONE,
-            }
+            let after = symbols.get(at + 1).map_or(NONE, |next| merges.rank(id, next.id));
+            (symbols[at].id, symbols[at].rank) = (id, after);
             if at > 0 {
-                let right = symbols[at].id;
-                rank(merges, &mut symbols[at - 1], right);
+                symbols[at - 1].rank = merges.rank(symbols[at - 1].id, id);
             }
         }
     }
@@ -116,13 +122,13 @@ impl Scratch {
                 continue;
             }
             let right = next[at] as usize;
-            symbols[at].id = symbols[at].merged;
+            symbols[at].id = merges.merged(best);
             alive[right] = false;
             next[at] = next[right];
             symbols[at].rank = NONE;
             if let Some(after) = symbols.get(next[at] as usize).map(|after| after.id) {
                 previous[next[at] as usize] = at as u32;
-                rank(merges, &mut symbols[at], after);
+                symbols[at].rank = merges.rank(symbols[at].id, after);
                 if symbols[at].rank != NONE {
                     heap.push(candidate(at, &symbols[at]));
                 }
@@ -130,7 +136,7 @@ impl Scratch {
             let before = previous[at] as usize;
             let id = symbols[at].id;
             if let Some(symbol) = symbols.get_mut(before) {
-                rank(merges, symbol, id);
+                symbol.rank = merges.rank(symbol.id, id);
                 if symbol.rank != NONE {
                     heap.push(candidate(before, symbol));
                 }
@@ -142,11 +148,6 @@ impl Scratch {
             alive[index - 1]
         });
     }
-}
-
-#[inline]
-fn rank(merges: &Merges, left: &mut Symbol, right: TokenId) {
-    (left.rank, left.merged) = merges.get(left.id, right).unwrap_or((NONE, 0));
 }
 
 #[cfg(test)]

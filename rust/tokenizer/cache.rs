@@ -4,12 +4,17 @@
 //! before and after, and a writer that does not get the slot at once leaves it. So nobody waits, no lock is held, and a
 //! fork in the middle of a write costs one slot.
 
+use std::hint::select_unpredictable;
 use std::sync::atomic::{AtomicU64, Ordering, fence};
 
+use super::bpe::Scratch;
 use crate::TokenId;
 
 /// An id takes 21 bits, so three fit a word.
 const ID_BITS: u32 = 21;
+const ID_MASK: u64 = (1 << ID_BITS) - 1;
+/// The bits of an id with where it begins, two of which fit a word.
+const PLACED_BITS: u32 = ID_BITS + 6;
 /// The bits of a stamp that count its writes.
 const COUNT_MASK: u64 = 0xFFFF_FFFF;
 
@@ -27,30 +32,41 @@ impl Default for Short {
 /// The key of a short pretoken: nearly all are.
 pub(super) type Short = Key<2>;
 /// The key of a longer one: runs of spaces, rules of dashes, long names.
-pub(super) type Long = Key<6>;
+pub(super) type Long = Key<8>;
+
+/// For each length, the bits that so many bytes have.
+static MASKS: [u128; 16] = masks();
+
+const fn masks() -> [u128; 16] {
+    let mut masks = [0; 16];
+    let mut length = 0;
+    while length < 16 {
+        masks[length] = (1 << (8 * length)) - 1;
+        length += 1;
+    }
+    masks
+}
 
 impl Short {
-    /// The key of `bytes[start..end]`; none for more than 15.
+    /// The key of `bytes[start..end]`; the one that no text has for more than 15.
     #[inline]
-    pub(super) fn new(bytes: &[u8], start: usize, end: usize) -> Option<Self> {
+    pub(super) fn new(bytes: &[u8], start: usize, end: usize) -> Self {
         let length = end - start;
-        if length > 15 {
-            return None;
-        }
+        let Some(mask) = MASKS.get(length) else { return Self::default() };
         let wide = match bytes.get(start..start + 16).and_then(|window| <[u8; 16]>::try_from(window).ok()) {
-            Some(window) => u128::from_le_bytes(window) & ((1 << (8 * length)) - 1),
+            Some(window) => u128::from_le_bytes(window) & mask,
             None => narrow(&bytes[start..end]),
         };
-        Some(Self([wide as u64, (wide >> 64) as u64 | (length as u64) << 56]))
+        Self([wide as u64, (wide >> 64) as u64 | (length as u64) << 56])
     }
 }
 
 impl Long {
-    /// The key of a pretoken of at most 47 bytes.
+    /// The key of a pretoken of at most 63 bytes.
     pub(super) fn new(piece: &[u8]) -> Option<Self> {
-        let mut bytes = [0; 48];
-        bytes[..47].get_mut(..piece.len())?.copy_from_slice(piece);
-        bytes[47] = piece.len() as u8;
+        let mut bytes = [0; 64];
+        bytes[..63].get_mut(..piece.len())?.copy_from_slice(piece);
+        bytes[63] = piece.len() as u8;
         let (words, _) = bytes.as_chunks::<8>();
         Some(Self(std::array::from_fn(|index| u64::from_le_bytes(words[index]))))
     }
@@ -69,44 +85,55 @@ impl<const WORDS: usize> Key<WORDS> {
 }
 
 /// Near the end of a text, where no 16 bytes are left to read.
-#[cold]
+#[inline(never)]
 fn narrow(bytes: &[u8]) -> u128 {
     let mut window = [0; 16];
     window[..bytes.len()].copy_from_slice(bytes);
     u128::from_le_bytes(window)
 }
 
-/// The ids of a pretoken, one to three, and where the second and the third begin.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Entry {
-    ids: u64,
-    /// A byte each: how many ids, and the two places.
+/// The ids of a pretoken and where each begins, in so many words.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Entry<const WORDS: usize> {
+    words: [u64; WORDS],
+    /// How many ids, in the lowest byte; of [`Few`], also where the second and the third begin, a byte each.
     shape: u32,
 }
 
-impl Entry {
+/// One to three ids.
+pub(super) type Few = Entry<1>;
+/// Up to 14 ids.
+pub(super) type Many = Entry<7>;
+
+impl<const WORDS: usize> Entry<WORDS> {
+    /// How many ids.
+    #[inline]
+    pub(super) fn len(self) -> usize {
+        (self.shape & 0xFF) as usize
+    }
+}
+
+impl Few {
+    /// What stands for more than three ids: they are in the other table.
+    pub(super) const MANY: Self = Self { words: [0], shape: 0 };
+
     /// An entry of ids and where each begins; none if it does not fit.
     pub(super) fn new(ids: &[TokenId], starts: &[u32]) -> Option<Self> {
-        if ids.is_empty() || ids.len() > 3 || ids.iter().any(|id| *id >> ID_BITS != 0) {
+        if ids.is_empty() || ids.len() > 3 {
             return None;
         }
         let packed = ids.iter().rev().fold(0, |packed, id| packed << ID_BITS | u64::from(*id as u32));
         let second = starts.get(1).copied().unwrap_or(0);
         let third = starts.get(2).copied().unwrap_or(0);
-        Some(Self { ids: packed, shape: ids.len() as u32 | second << 8 | third << 16 })
-    }
-
-    /// How many ids.
-    #[inline]
-    pub(super) fn len(self) -> usize {
-        (self.shape & 3) as usize
+        Some(Self { words: [packed], shape: ids.len() as u32 | second << 8 | third << 16 })
     }
 
     /// Room for three ids, of which the first [`Entry::len`] are meant.
     #[inline]
     pub(super) fn ids(self) -> [TokenId; 3] {
-        let mask = (1 << ID_BITS) - 1;
-        [self.ids & mask, self.ids >> ID_BITS & mask, self.ids >> (2 * ID_BITS) & mask].map(|id| id as TokenId)
+        let [packed] = self.words;
+        let id = |index: u32| (packed >> (index * ID_BITS) & ID_MASK) as TokenId;
+        [id(0), id(1), id(2)]
     }
 
     /// The byte of the pretoken where each of them begins.
@@ -116,37 +143,72 @@ impl Entry {
     }
 }
 
-/// The upper half of a stamp is the shape of the entry, the lower half counts writes and is odd during one.
-#[derive(Debug)]
-struct Slot<const WORDS: usize> {
-    stamp: AtomicU64,
-    ids: AtomicU64,
-    key: [AtomicU64; WORDS],
-}
+impl Many {
+    /// An entry of ids and where each begins, in a pretoken of at most 63 bytes; none if it does not fit.
+    pub(super) fn new(ids: &[TokenId], starts: &[u32]) -> Option<Self> {
+        if ids.is_empty() || ids.len() > 14 {
+            return None;
+        }
+        let mut words = [0; 7];
+        for (index, (id, start)) in ids.iter().zip(starts).enumerate() {
+            let placed = u64::from(*id as u32) | u64::from(*start) << ID_BITS;
+            words[index / 2] |= placed << (PLACED_BITS * (index as u32 & 1));
+        }
+        Some(Self { words, shape: ids.len() as u32 })
+    }
 
-impl<const WORDS: usize> Default for Slot<WORDS> {
-    fn default() -> Self {
-        let key = std::array::from_fn(|_| AtomicU64::new(0));
-        Self { stamp: AtomicU64::new(0), ids: AtomicU64::new(0), key }
+    /// The ids, each with the byte of the pretoken where it begins.
+    pub(super) fn each(self) -> impl Iterator<Item = (TokenId, u32)> {
+        (0..self.len()).map(move |index| {
+            let placed = self.words[index / 2] >> (PLACED_BITS * (index as u32 & 1));
+            ((placed & ID_MASK) as TokenId, (placed >> ID_BITS & 0x3F) as u32)
+        })
     }
 }
 
-impl<const WORDS: usize> Slot<WORDS> {
-    #[inline]
-    fn read(&self, key: Key<WORDS>) -> Option<Entry> {
+/// The upper half of a stamp is the shape of the entry, the lower half counts writes and is odd during one.
+#[derive(Debug)]
+struct Slot<const KEY: usize, const WORDS: usize> {
+    stamp: AtomicU64,
+    words: [AtomicU64; WORDS],
+    key: [AtomicU64; KEY],
+}
+
+impl<const KEY: usize, const WORDS: usize> Default for Slot<KEY, WORDS> {
+    fn default() -> Self {
+        let key = std::array::from_fn(|_| AtomicU64::new(0));
+        Self { stamp: AtomicU64::new(0), words: std::array::from_fn(|_| AtomicU64::new(0)), key }
+    }
+}
+
+#[inline(always)]
+#[expect(clippy::inline_always, reason = "measured: a call for a word or two takes longer than the lookup")]
+fn load<const WORDS: usize>(places: &[AtomicU64; WORDS]) -> [u64; WORDS] {
+    let mut words = [0; WORDS];
+    let mut index = 0;
+    while index < WORDS {
+        words[index] = places[index].load(Ordering::Relaxed);
+        index += 1;
+    }
+    words
+}
+
+impl<const KEY: usize, const WORDS: usize> Slot<KEY, WORDS> {
+    #[inline(always)]
+    #[expect(clippy::inline_always, reason = "measured: the same")]
+    fn read(&self, key: Key<KEY>) -> Option<Entry<WORDS>> {
         let stamp = self.stamp.load(Ordering::Acquire);
-        let found = Key(std::array::from_fn(|index| self.key[index].load(Ordering::Relaxed)));
-        let ids = self.ids.load(Ordering::Relaxed);
+        let (found, words) = (Key(load(&self.key)), load(&self.words));
         fence(Ordering::Acquire);
         let whole = stamp & 1 == 0 && self.stamp.load(Ordering::Relaxed) == stamp;
-        (whole && found == key).then_some(Entry { ids, shape: (stamp >> 32) as u32 })
+        (whole && found == key).then_some(Entry { words, shape: (stamp >> 32) as u32 })
     }
 
     fn is_empty(&self) -> bool {
         self.stamp.load(Ordering::Relaxed) == 0
     }
 
-    fn write(&self, key: Key<WORDS>, entry: Entry) {
+    fn write(&self, key: Key<KEY>, entry: Entry<WORDS>) {
         let stamp = self.stamp.load(Ordering::Relaxed);
         if stamp & 1 == 1
             || self.stamp.compare_exchange(stamp, stamp | 1, Ordering::Acquire, Ordering::Relaxed).is_err()
@@ -154,10 +216,9 @@ impl<const WORDS: usize> Slot<WORDS> {
             return;
         }
         fence(Ordering::Release);
-        for (place, word) in self.key.iter().zip(key.0) {
+        for (place, word) in self.key.iter().zip(key.0).chain(self.words.iter().zip(entry.words)) {
             place.store(word, Ordering::Relaxed);
         }
-        self.ids.store(entry.ids, Ordering::Relaxed);
         let count = (stamp + 2) & COUNT_MASK;
         self.stamp.store(u64::from(entry.shape) << 32 | count, Ordering::Release);
     }
@@ -166,13 +227,13 @@ impl<const WORDS: usize> Slot<WORDS> {
 /// Two slots, in one line of the processor's cache if keys are short.
 #[derive(Debug, Default)]
 #[repr(align(64))]
-struct Bucket<const WORDS: usize>([Slot<WORDS>; 2]);
+struct Bucket<const KEY: usize, const WORDS: usize>([Slot<KEY, WORDS>; 2]);
 
 /// A table of keys of one length.
 #[derive(Debug)]
-pub(super) struct Table<const WORDS: usize>(Box<[Bucket<WORDS>]>);
+pub(super) struct Table<const KEY: usize, const WORDS: usize>(Box<[Bucket<KEY, WORDS>]>);
 
-impl<const WORDS: usize> Table<WORDS> {
+impl<const KEY: usize, const WORDS: usize> Table<KEY, WORDS> {
     /// A table of so many buckets: a power of two.
     fn new(buckets: usize) -> Self {
         Self((0..buckets).map(|_| Bucket::default()).collect())
@@ -180,7 +241,7 @@ impl<const WORDS: usize> Table<WORDS> {
 
     /// Where the entry of a key is looked for.
     #[inline]
-    pub(super) fn place(&self, key: Key<WORDS>) -> u32 {
+    pub(super) fn place(&self, key: Key<KEY>) -> u32 {
         key.hash() as u32 & (self.0.len() as u32 - 1)
     }
 
@@ -202,32 +263,49 @@ impl<const WORDS: usize> Table<WORDS> {
     }
 
     /// The entry of a key at its place.
-    #[inline]
-    pub(super) fn get(&self, place: u32, key: Key<WORDS>) -> Option<Entry> {
+    #[inline(always)]
+    #[expect(clippy::inline_always, reason = "measured: the same")]
+    pub(super) fn get(&self, place: u32, key: Key<KEY>) -> Option<Entry<WORDS>> {
         let Bucket([first, second]) = self.0.get(place as usize)?;
-        first.read(key).or_else(|| second.read(key))
+        // Which of the two it is cannot be guessed, so no branch asks.
+        select_unpredictable(load(&first.key) == key.0, first, second).read(key)
     }
 
-    /// Writes an entry: into a free slot, else over the second.
-    pub(super) fn put(&self, key: Key<WORDS>, entry: Entry) {
+    /// Writes an entry: into a free slot, else over one that the key decides.
+    pub(super) fn put(&self, key: Key<KEY>, entry: Entry<WORDS>) {
         if let Some(Bucket([first, second])) = self.0.get(self.place(key) as usize) {
-            let slot = if first.is_empty() { first } else { second };
-            slot.write(key, entry);
+            let is_first = first.is_empty() || (!second.is_empty() && key.hash() >> 63 == 0);
+            (if is_first { first } else { second }).write(key, entry);
         }
     }
 }
 
-/// The tables of short and of longer pretokens.
+/// The table of short pretokens of few tokens, and that of all others.
 #[derive(Debug)]
 pub(super) struct Cache {
-    pub(super) short: Table<2>,
-    pub(super) long: Table<6>,
+    pub(super) short: Table<2, 1>,
+    pub(super) long: Table<8, 7>,
 }
 
 impl Cache {
-    /// Four megabytes, and a quarter of one: what is met often stays in the second-level cache of a core.
+    /// Four megabytes and one: what is met often stays in the second-level cache of a core.
     pub(super) fn new() -> Self {
-        Self { short: Table::new(1 << 16), long: Table::new(1 << 11) }
+        Self { short: Table::new(1 << 16), long: Table::new(1 << 12) }
+    }
+
+    /// Keeps what a pretoken has become, where it fits: few tokens of few bytes in the first table, others in the
+    /// second.
+    pub(super) fn remember(&self, short: Short, piece: &[u8], merged: &Scratch) {
+        let is_short = short != Short::default();
+        let few = Few::new(&merged.ids, &merged.starts);
+        if is_short {
+            self.short.put(short, few.unwrap_or(Few::MANY));
+        }
+        if (!is_short || few.is_none())
+            && let (Some(key), Some(entry)) = (Long::new(piece), Many::new(&merged.ids, &merged.starts))
+        {
+            self.long.put(key, entry);
+        }
     }
 }
 
@@ -236,7 +314,7 @@ impl Cache {
 mod tests {
     use super::*;
 
-    fn find<const WORDS: usize>(table: &Table<WORDS>, key: Key<WORDS>) -> Option<Entry> {
+    fn find<const K: usize, const W: usize>(table: &Table<K, W>, key: Key<K>) -> Option<Entry<W>> {
         table.get(table.place(key), key)
     }
 
@@ -244,12 +322,13 @@ mod tests {
     fn an_entry_comes_back_as_it_was_written() {
         let cache = Cache::new().short;
         let text = b"abcdefgh";
-        let key = Short::new(text, 0, 8).unwrap();
+        let key = Short::new(text, 0, 8);
         assert!(find(&cache, key).is_none());
-        cache.put(key, Entry::new(&[7, 200_000, 1], &[0, 3, 5]).unwrap());
+        cache.put(key, Few::new(&[7, 200_000, 1], &[0, 3, 5]).unwrap());
         let entry = find(&cache, key).unwrap();
         assert_eq!((entry.len(), entry.ids(), entry.starts()), (3, [7, 200_000, 1], [0, 3, 5]));
-        assert!(find(&cache, Short::new(text, 0, 7).unwrap()).is_none());
+        assert!(find(&cache, Short::new(text, 0, 7)).is_none());
+        assert!(find(&cache, Short::default()).is_none());
     }
 
     #[test]
@@ -257,17 +336,21 @@ mod tests {
         let text = b"ab\0\0ab\0\0ab\0\0ab\0\0ab";
         assert_eq!(Short::new(text, 0, 2), Short::new(text, 16, 18));
         assert_ne!(Short::new(text, 0, 2), Short::new(text, 0, 3));
-        assert_eq!(Short::new(text, 0, 16), None);
+        assert_eq!(Short::new(text, 0, 16), Short::default());
     }
 
     #[test]
-    fn a_long_key_holds_up_to_47_bytes() {
-        let text = [b'-'; 48];
+    fn a_long_pretoken_of_many_tokens_comes_back() {
+        let text = [b'-'; 64];
         assert_eq!(Long::new(&text), None);
+        let ids: Vec<i32> = (0..14).map(|index| (1 << 21) - 1 - index).collect();
+        let starts: Vec<u32> = (49..63).collect();
+        assert_eq!(Many::new(&[0; 15], &[0; 15]), None);
         let table = Cache::new().long;
-        table.put(Long::new(&text[..47]).unwrap(), Entry::new(&[1, 2], &[0, 40]).unwrap());
-        assert_eq!(find(&table, Long::new(&text[..47]).unwrap()).unwrap().starts(), [0, 40, 0]);
-        assert!(find(&table, Long::new(&text[..46]).unwrap()).is_none());
+        table.put(Long::new(&text[..63]).unwrap(), Many::new(&ids, &starts).unwrap());
+        let found = find(&table, Long::new(&text[..63]).unwrap()).unwrap();
+        assert_eq!(found.each().unzip::<_, _, Vec<i32>, Vec<u32>>(), (ids, starts));
+        assert!(find(&table, Long::new(&text[..62]).unwrap()).is_none());
     }
 
     #[test]
@@ -277,10 +360,10 @@ mod tests {
             for round in 0..200_000_u64 {
                 let number = (round.wrapping_mul(2_654_435_761) + offset) % 5_000;
                 let text = format!("{number:08}");
-                let key = Short::new(text.as_bytes(), 0, 8).unwrap();
+                let key = Short::new(text.as_bytes(), 0, 8);
                 match find(&cache, key) {
                     Some(entry) => assert_eq!(entry.ids()[..2], [number as i32, number as i32 + 1]),
-                    None => cache.put(key, Entry::new(&[number as i32, number as i32 + 1], &[0, 4]).unwrap()),
+                    None => cache.put(key, Few::new(&[number as i32, number as i32 + 1], &[0, 4]).unwrap()),
                 }
             }
         };

@@ -2,12 +2,13 @@
 //!
 //! *Invariant*: the same ids and starts as the reference; [`super::selfcheck`] tries it at load.
 
+use std::ops::Range;
+
 use super::added::{Literal, Matcher, Part, Place};
 use super::bpe::Scratch;
-use super::cache::{Cache, Entry, Long, Short};
+use super::cache::{Cache, Few, Long, Many, Short};
 use super::file::{File, Refusal, Shape};
 use super::normalize::{self, Normalised};
-use super::spaces;
 use super::split::{Split, Splitter};
 use super::vocab::{Symbols, Vocabulary};
 use super::{AddedToken, Encoded};
@@ -35,6 +36,8 @@ enum Cut {
 /// A text that is being encoded: a part of the given one.
 struct Plain<'a> {
     text: &'a str,
+    /// The bytes of the text and what lies behind it, which may be read but changes nothing.
+    reach: &'a [u8],
     /// The byte of the given text where this one begins.
     base: u32,
     /// For each byte, where its character begins in the part of the given text; none where that is the same text.
@@ -52,15 +55,46 @@ impl Plain<'_> {
 /// So many pretokens are cut off before the first of them is looked up: by then its entry is there.
 const LINE: usize = 32;
 
-/// A pretoken that waits to be looked up.
-#[derive(Clone, Copy, Default)]
-struct Waiting {
-    start: u32,
-    end: u32,
-    /// Its place in the table of short pretokens.
-    place: u32,
-    /// The key that no text has, if it is longer.
-    key: Short,
+/// Pretokens that wait to be looked up.
+struct Line {
+    pieces: [(u32, u32); LINE],
+    count: usize,
+}
+
+impl Line {
+    const EMPTY: Self = Self { pieces: [(0, 0); LINE], count: 0 };
+
+    /// Takes a pretoken in; whether there is room for another.
+    #[inline]
+    fn push(&mut self, start: usize, end: usize) -> bool {
+        self.pieces[self.count % LINE] = (start as u32, end as u32);
+        self.count += 1;
+        self.count < LINE
+    }
+}
+
+/// What a line of pretokens becomes: up to three ids each.
+struct Page {
+    ids: [TokenId; 3 * LINE],
+    starts: [u32; 3 * LINE],
+}
+
+impl Page {
+    const EMPTY: Self = Self { ids: [0; 3 * LINE], starts: [0; 3 * LINE] };
+
+    /// Writes three ids, of which those that are meant count: that costs no branch. The place behind them.
+    #[inline]
+    fn write<const STARTS: bool>(&mut self, at: usize, entry: Few, plain: &Plain<'_>, start: u32) -> usize {
+        if let Some(place) = self.ids.get_mut(at..).and_then(<[_]>::first_chunk_mut) {
+            *place = entry.ids();
+        }
+        if STARTS && let Some(place) = self.starts.get_mut(at..).and_then(<[_]>::first_chunk_mut) {
+            let [one, two, three] = entry.starts();
+            let of = |inside: u32| plain.place((start + inside) as usize);
+            *place = [of(one), of(two), of(three)];
+        }
+        at + entry.len()
+    }
 }
 
 /// Ids, and starts if asked for.
@@ -78,20 +112,12 @@ impl<const STARTS: bool> Output<'_, STARTS> {
         }
     }
 
-    /// Writes room for three, and takes back what was not meant: that costs no branch.
+    /// Adds what was written to a page.
     #[inline]
-    fn push_entry(&mut self, entry: Entry, plain: &Plain<'_>, start: usize) {
-        let count = self.out.ids.len() + entry.len();
-        self.out.ids.extend_from_slice(&entry.ids());
-        self.out.ids.truncate(count);
+    fn push_page(&mut self, page: &Page, count: usize) {
+        self.out.ids.extend_from_slice(&page.ids[..count]);
         if STARTS {
-            let inside = entry.starts();
-            let starts = match plain.origin {
-                None => inside.map(|inside| plain.base + start as u32 + inside),
-                Some(origin) => inside.map(|inside| plain.base + origin[start + inside as usize]),
-            };
-            self.out.starts.extend_from_slice(&starts);
-            self.out.starts.truncate(count);
+            self.out.starts.extend_from_slice(&page.starts[..count]);
         }
     }
 
@@ -101,6 +127,12 @@ impl<const STARTS: bool> Output<'_, STARTS> {
             self.out.starts.extend(self.scratch.starts.iter().map(|inside| plain.place(start + *inside as usize)));
         }
     }
+
+    fn push_many(&mut self, entry: Many, plain: &Plain<'_>, start: usize) {
+        for (id, inside) in entry.each() {
+            self.push(id, || plain.place(start + inside as usize));
+        }
+    }
 }
 
 /// What of the fast path does not depend on added tokens.
@@ -108,6 +140,7 @@ impl<const STARTS: bool> Output<'_, STARTS> {
 pub(super) struct Compiled {
     cut: Cut,
     vocabulary: Vocabulary,
+    cache: Cache,
 }
 
 impl Compiled {
@@ -118,7 +151,9 @@ impl Compiled {
             Shape::ByteLevel { splitter, nfc } => (Cut::ByteLevel { splitter, nfc }, Vocabulary::byte_level(&file)?),
             Shape::Spaces { prepend } => (Cut::Spaces { prepend }, Vocabulary::byte_fallback(&file)?),
         };
-        Ok(Self { cut, vocabulary })
+        let cache = Cache::new();
+        vocabulary.each_first(&file, |piece, merged| cache.remember(Short::new(piece, 0, piece.len()), piece, merged));
+        Ok(Self { cut, vocabulary, cache })
     }
 
     /// The fast path, with the added tokens as the reference knows them.
@@ -138,7 +173,7 @@ impl Compiled {
             normalised: Matcher::new(normalised),
             cut: self.cut,
             vocabulary: self.vocabulary,
-            cache: Cache::new(),
+            cache: self.cache,
         })
     }
 }
@@ -154,16 +189,17 @@ impl Fast {
 
     /// Adds the ids of a text.
     pub(super) fn encode<const STARTS: bool>(&self, text: &str, literal: Literal<'_>, out: &mut Encoded) -> Result<()> {
-        out.ids.reserve(text.len() / 4 + 4);
+        let room = text.len() / 3 + 4;
+        out.ids.reserve(room);
         if STARTS {
-            out.starts.reserve(text.len() / 4 + 4);
+            out.starts.reserve(room);
         }
         let mut output = Output::<STARTS> { out, scratch: Scratch::default() };
         self.raw.each(text, literal, |part| {
             match part {
                 Part::Token(id, start) => output.push(id, || start as u32),
-                Part::Plain(start, end) => self.segment(&text[start..end], start, literal, &mut output)?,
-                Part::Refused(start, end) => self.refused(&text[start..end], start, &mut output),
+                Part::Plain(start, end) => self.segment(text, start..end, literal, &mut output)?,
+                Part::Refused(start, end) => self.refused(text, start..end, &mut output),
             }
             Ok(())
         })
@@ -177,26 +213,35 @@ impl Fast {
         }
     }
 
-    /// A text in which no added token counts.
-    fn refused<const STARTS: bool>(&self, text: &str, base: usize, output: &mut Output<'_, STARTS>) {
-        let changed = self.normalise(text);
-        let text = changed.as_ref().map_or(text, |changed| changed.text.as_str());
-        let origin = changed.as_ref().map(|changed| changed.origin.as_slice());
-        self.plain(&Plain { text, base: base as u32, origin }, output);
+    /// A part of a text in which no added token counts.
+    fn refused<const STARTS: bool>(&self, text: &str, range: Range<usize>, output: &mut Output<'_, STARTS>) {
+        let base = range.start as u32;
+        let plain = &text[range.clone()];
+        match self.normalise(plain) {
+            None => {
+                self.plain(&Plain { text: plain, reach: &text.as_bytes()[range.start..], base, origin: None }, output);
+            }
+            Some(Normalised { text, origin }) => {
+                self.plain(&Plain { text: &text, reach: text.as_bytes(), base, origin: Some(&origin) }, output);
+            }
+        }
     }
 
-    /// A text between added tokens: normalise it, then look for the tokens of the normalised text.
+    /// A part of a text between added tokens: normalise it, then look for the tokens of the normalised text.
     fn segment<const STARTS: bool>(
         &self,
         text: &str,
-        base: usize,
+        range: Range<usize>,
         literal: Literal<'_>,
         output: &mut Output<'_, STARTS>,
     ) -> Result<()> {
-        let changed = self.normalise(text);
-        let text = changed.as_ref().map_or(text, |changed| changed.text.as_str());
+        let base = range.start as u32;
+        let changed = self.normalise(&text[range.clone()]);
+        let (text, reach) = match &changed {
+            None => (&text[range.clone()], &text.as_bytes()[range.start..]),
+            Some(changed) => (changed.text.as_str(), changed.text.as_bytes()),
+        };
         let origin = changed.as_ref().map(|changed| changed.origin.as_slice());
-        let base = base as u32;
         self.normalised.each(text, literal.at(Place { base, origin }), |part| {
             match part {
                 Part::Token(id, start) => {
@@ -205,7 +250,7 @@ impl Fast {
                 Part::Plain(start, end) | Part::Refused(start, end) => {
                     let base = if origin.is_some() { base } else { base + start as u32 };
                     let origin = origin.map(|origin| &origin[start..end]);
-                    self.plain(&Plain { text: &text[start..end], base, origin }, output);
+                    self.plain(&Plain { text: &text[start..end], reach: &reach[start..], base, origin }, output);
                 }
             }
             Ok(())
@@ -213,31 +258,28 @@ impl Fast {
     }
 
     fn plain<const STARTS: bool>(&self, plain: &Plain<'_>, output: &mut Output<'_, STARTS>) {
-        let bytes = plain.text.as_bytes();
+        let (bytes, range) = (plain.reach, 0..plain.text.len());
         let begin = self.prepended(plain, output);
-        let mut line = [Waiting::default(); LINE];
-        let mut count = 0;
+        let mut line = Line::EMPTY;
         let piece = |start: usize, end: usize| {
-            line[count] = self.waiting(bytes, start, end);
-            count += 1;
-            if count == LINE {
+            if !line.push(start, end) {
                 self.serve(plain, &line, output);
-                count = 0;
+                line.count = 0;
             }
         };
         match &self.cut {
             Cut::Spaces { .. } => self.spaces(plain, begin, piece),
             Cut::ByteLevel { splitter, .. } => match splitter {
-                Splitter::Gpt2(splitter) => splitter.each(bytes, piece),
-                Splitter::Digit(splitter) => splitter.each(bytes, piece),
-                Splitter::Digits(splitter) => splitter.each(bytes, piece),
-                Splitter::O200k(splitter) => splitter.each(bytes, piece),
-                Splitter::Tekken(splitter) => splitter.each(bytes, piece),
-                Splitter::DeepSeek(splitter) => splitter.each(bytes, piece),
-                Splitter::General(splitter) => splitter.each(bytes, piece),
+                Splitter::Gpt2(splitter) => splitter.each(bytes, range, piece),
+                Splitter::Digit(splitter) => splitter.each(bytes, range, piece),
+                Splitter::Digits(splitter) => splitter.each(bytes, range, piece),
+                Splitter::O200k(splitter) => splitter.each(bytes, range, piece),
+                Splitter::Tekken(splitter) => splitter.each(bytes, range, piece),
+                Splitter::DeepSeek(splitter) => splitter.each(bytes, range, piece),
+                Splitter::General(splitter) => splitter.each(bytes, range, piece),
             },
         }
-        self.serve(plain, &line[..count], output);
+        self.serve(plain, &line, output);
     }
 
     /// The first piece, if a `▁` is put before it; and where the others begin.
@@ -247,7 +289,7 @@ impl Fast {
             return 0;
         };
         let end = pairs.next(plain.text, 0);
-        self.merge(plain, 0, end, true, &mut output.scratch);
+        self.vocabulary.merge_text(&plain.text[..end], true, &mut output.scratch);
         output.scratch.starts_of_characters(&plain.text.as_bytes()[..end]);
         output.push_merged(plain, 0);
         end
@@ -262,66 +304,60 @@ impl Fast {
         }
     }
 
-    /// Takes a pretoken in, and has its entry fetched.
-    #[inline]
-    fn waiting(&self, bytes: &[u8], start: usize, end: usize) -> Waiting {
-        let key = Short::new(bytes, start, end).unwrap_or_default();
-        let place = self.cache.short.place(key);
-        self.cache.short.prefetch(place);
-        Waiting { start: start as u32, end: end as u32, place, key }
-    }
-
-    #[inline]
-    fn serve<const STARTS: bool>(&self, plain: &Plain<'_>, line: &[Waiting], output: &mut Output<'_, STARTS>) {
-        for waiting in line {
-            match self.cache.short.get(waiting.place, waiting.key) {
-                Some(entry) => output.push_entry(entry, plain, waiting.start as usize),
-                None => self.missed(plain, *waiting, output),
+    /// Looks pretokens up: first where all of them are, so that their entries are fetched, then one by one.
+    #[inline(never)]
+    #[expect(clippy::needless_range_loop, reason = "measured: the adapters of zipped arrays are calls")]
+    fn serve<const STARTS: bool>(&self, plain: &Plain<'_>, line: &Line, output: &mut Output<'_, STARTS>) {
+        let count = line.count.min(LINE);
+        let mut keys = [(Short::default(), 0); LINE];
+        for index in 0..count {
+            let (start, end) = line.pieces[index];
+            let key = Short::new(plain.reach, start as usize, end as usize);
+            let place = self.cache.short.place(key);
+            self.cache.short.prefetch(place);
+            keys[index] = (key, place);
+        }
+        let mut page = Page::EMPTY;
+        let mut at = 0;
+        for index in 0..count {
+            let ((start, end), (key, place)) = (line.pieces[index], keys[index]);
+            let entry = self.cache.short.get(place, key);
+            if let Some(entry) = entry.filter(|entry| entry.len() > 0) {
+                at = page.write::<STARTS>(at, entry, plain, start);
+            } else {
+                output.push_page(&page, at);
+                at = 0;
+                self.missed(plain, start as usize, end as usize, key, entry.is_some(), output);
             }
         }
+        output.push_page(&page, at);
     }
 
     #[cold]
-    fn missed<const STARTS: bool>(&self, plain: &Plain<'_>, waiting: Waiting, output: &mut Output<'_, STARTS>) {
-        let (start, end) = (waiting.start as usize, waiting.end as usize);
+    fn missed<const STARTS: bool>(
+        &self,
+        plain: &Plain<'_>,
+        start: usize,
+        end: usize,
+        short: Short,
+        is_many: bool,
+        output: &mut Output<'_, STARTS>,
+    ) {
         let piece = &plain.text.as_bytes()[start..end];
-        let short = Some(waiting.key).filter(|key| *key != Short::default());
-        let long = if short.is_none() { Long::new(piece) } else { None };
-        if let Some(entry) = long.and_then(|key| self.cache.long.get(self.cache.long.place(key), key)) {
-            return output.push_entry(entry, plain, start);
+        if (is_many || short == Short::default())
+            && let Some(entry) = Long::new(piece).and_then(|key| self.cache.long.get(self.cache.long.place(key), key))
+        {
+            return output.push_many(entry, plain, start);
         }
-        self.merge(plain, start, end, false, &mut output.scratch);
+        match &self.vocabulary.symbols {
+            Symbols::Bytes(bytes) => self.vocabulary.merge_bytes(piece, bytes, &mut output.scratch),
+            Symbols::Characters { .. } => {
+                self.vocabulary.merge_text(&plain.text[start..end], false, &mut output.scratch);
+            }
+        }
         output.scratch.starts_of_characters(piece);
-        if let Some(entry) = Entry::new(&output.scratch.ids, &output.scratch.starts) {
-            match (short, long) {
-                (Some(key), _) => self.cache.short.put(key, entry),
-                (None, Some(key)) => self.cache.long.put(key, entry),
-                (None, None) => {}
-            }
-        }
+        self.cache.remember(short, piece, &output.scratch);
         output.push_merged(plain, start);
-    }
-
-    /// The ids of a pretoken, into the scratch; with a `▁` before it if asked.
-    fn merge(&self, plain: &Plain<'_>, start: usize, end: usize, prepend: bool, scratch: &mut Scratch) {
-        let piece = &plain.text.as_bytes()[start..end];
-        scratch.begin();
-        if let Some(id) = self.vocabulary.whole.get(piece) {
-            scratch.push(*id, 0);
-        } else {
-            match &self.vocabulary.symbols {
-                Symbols::Bytes(ids) => {
-                    piece.iter().enumerate().for_each(|(at, byte)| scratch.push(ids[usize::from(*byte)], at as u32));
-                }
-                Symbols::Characters { ids, bytes, .. } => {
-                    if prepend {
-                        scratch.push(ids.get(&'▁').copied().unwrap_or_default(), 0);
-                    }
-                    spaces::symbols(&plain.text[start..end], ids, bytes, scratch);
-                }
-            }
-        }
-        scratch.merge(&self.vocabulary.merges);
     }
 }
 

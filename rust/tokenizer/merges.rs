@@ -2,54 +2,68 @@
 
 use crate::TokenId;
 
-#[derive(Debug, Clone, Copy)]
-struct Slot {
-    left: TokenId,
-    right: TokenId,
-    rank: u32,
-    merged: TokenId,
-}
+/// The rank of a pair that does not merge.
+pub(super) const NONE: u32 = u32::MAX;
+/// The most merges, and the largest ids, that fit a slot.
+pub(super) const MOST: usize = (1 << RANK_BITS) - 2;
+const RANK_BITS: u32 = 22;
+const ID_BITS: u32 = 21;
+/// No pair has it.
+const FREE: u64 = u64::MAX;
 
-const FREE: Slot = Slot { left: -1, right: -1, rank: 0, merged: 0 };
-
-/// A table from pairs of ids, with open addressing.
+/// A table from pairs of ids to ranks, with open addressing: a slot has two ids and a rank, so a line of the processor's
+/// cache holds eight.
 #[derive(Debug)]
 pub(super) struct Merges {
-    slots: Box<[Slot]>,
+    slots: Box<[u64]>,
     shift: u32,
+    /// For each rank, what the pair becomes.
+    merged: Box<[TokenId]>,
 }
 
 impl Merges {
-    /// The table of `(left, right, merged)` in the order of their ranks. A pair that is named again has the later rank,
-    /// as in the reference.
+    /// The table of `(left, right, merged)` in the order of their ranks, at most [`MOST`]. A pair that is named again
+    /// has the later rank, as in the reference.
     pub(super) fn new(list: &[(TokenId, TokenId, TokenId)]) -> Self {
         let size = (list.len() * 3 / 2 + 2).next_power_of_two();
-        let mut table = Self { slots: vec![FREE; size].into(), shift: 64 - size.trailing_zeros() };
-        for (rank, &(left, right, merged)) in list.iter().enumerate() {
+        let merged = list.iter().map(|merge| merge.2).collect();
+        let mut table = Self { slots: vec![FREE; size].into(), shift: 64 - size.trailing_zeros(), merged };
+        for (rank, &(left, right, _)) in list.iter().enumerate() {
             let index = table.find(left, right);
-            table.slots[index] = Slot { left, right, rank: rank as u32, merged };
+            table.slots[index] = pair(left, right) << RANK_BITS | rank as u64;
         }
         table
     }
 
-    /// The rank of a pair, and what it becomes.
+    /// The rank of a pair, or [`NONE`].
     #[inline]
-    pub(super) fn get(&self, left: TokenId, right: TokenId) -> Option<(u32, TokenId)> {
+    pub(super) fn rank(&self, left: TokenId, right: TokenId) -> u32 {
         let slot = self.slots[self.find(left, right)];
-        (slot.left >= 0).then_some((slot.rank, slot.merged))
+        if slot == FREE { NONE } else { slot as u32 & ((1 << RANK_BITS) - 1) }
+    }
+
+    /// What the pair of a rank becomes.
+    #[inline]
+    pub(super) fn merged(&self, rank: u32) -> TokenId {
+        self.merged[rank as usize]
     }
 
     /// The slot of a pair, or the free one where it would be.
     #[inline]
     fn find(&self, left: TokenId, right: TokenId) -> usize {
-        let pair = u64::from(left as u32) << 32 | u64::from(right as u32);
+        let pair = pair(left, right);
         let mut index = (pair.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> self.shift) as usize;
         loop {
-            let slot = &self.slots[index];
-            if slot.left < 0 || (slot.left == left && slot.right == right) {
+            let slot = self.slots[index];
+            if slot == FREE || slot >> RANK_BITS == pair {
                 return index;
             }
             index = (index + 1) & (self.slots.len() - 1);
         }
     }
+}
+
+#[inline]
+fn pair(left: TokenId, right: TokenId) -> u64 {
+    u64::from(left as u32) << ID_BITS | u64::from(right as u32)
 }

@@ -19,6 +19,7 @@ mod reference;
 mod selfcheck;
 mod spaces;
 mod split;
+mod trie;
 mod vocab;
 
 use std::ops::Range;

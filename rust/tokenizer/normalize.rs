@@ -41,6 +41,10 @@ pub(super) fn nfc(text: &str) -> Option<Normalised> {
 fn all_composed(bytes: &[u8]) -> bool {
     let mut position = 0;
     while position < bytes.len() {
+        if let Some(ascii) = bytes.get(position..position + 16).filter(|some| some.is_ascii()) {
+            position += ascii.len();
+            continue;
+        }
         let (class, length) = class::at(bytes, position);
         if class & COMPOSED == 0 {
             return false;

@@ -4,19 +4,38 @@ use std::collections::HashMap;
 
 use foldhash::fast::RandomState;
 
+use super::bpe::Scratch;
 use super::bytes::letters;
 use super::file::{File, Refusal};
-use super::merges::Merges;
-use super::spaces::Pairs;
+use super::merges::{MOST, Merges};
+use super::spaces::{self, Pairs};
 use crate::TokenId;
 
+/// Tokens with smaller ids are met so often that they are known from the start.
+const FIRST: TokenId = 50_000;
+
 type Ids<'a> = HashMap<&'a str, TokenId, RandomState>;
+
+/// The symbols of bytes.
+#[derive(Debug)]
+pub(super) struct Bytes {
+    pub(super) ids: [TokenId; 256],
+    /// For each two bytes, the rank of their merge.
+    pub(super) ranks: Box<[u32]>,
+}
+
+impl Bytes {
+    fn new(ids: &[TokenId; 256], merges: &Merges) -> Box<Self> {
+        let rank = |pair: usize| merges.rank(ids[pair >> 8], ids[pair & 0xFF]);
+        Box::new(Self { ids: *ids, ranks: (0..1 << 16).map(rank).collect() })
+    }
+}
 
 /// What one pretoken begins with.
 #[derive(Debug)]
 pub(super) enum Symbols {
     /// One symbol a byte.
-    Bytes(Box<[TokenId; 256]>),
+    Bytes(Box<Bytes>),
     /// One symbol a character, with `▁` for a space; a character that is no token is spelled in bytes.
     Characters { ids: HashMap<char, TokenId, RandomState>, bytes: Box<[TokenId; 256]>, pairs: Pairs },
 }
@@ -34,7 +53,7 @@ impl Vocabulary {
     /// A byte-level vocabulary.
     pub(super) fn byte_level(file: &File<'_>) -> Result<Self, Refusal> {
         let ids = ids(file);
-        let mut symbols = Box::new([0; 256]);
+        let mut symbols = [0; 256];
         let mut decode = HashMap::with_hasher(RandomState::default());
         for (letter, byte) in letters() {
             let id = ids.get(letter.encode_utf8(&mut [0; 4]) as &str);
@@ -46,7 +65,8 @@ impl Vocabulary {
             let bytes = |text: &str| text.chars().map(|letter| decode.get(&letter).copied()).collect::<Option<_>>();
             whole.extend(ids.iter().filter_map(|(text, id)| Some((bytes(text)?, *id))));
         }
-        Ok(Self { symbols: Symbols::Bytes(symbols), merges: merges(file, &ids)?, whole })
+        let merges = merges(file, &ids)?;
+        Ok(Self { symbols: Symbols::Bytes(Bytes::new(&symbols, &merges)), merges, whole })
     }
 
     /// A vocabulary of characters that falls back to bytes.
@@ -71,11 +91,67 @@ impl Vocabulary {
     }
 }
 
+impl Vocabulary {
+    /// Merges a pretoken of a byte-level vocabulary.
+    pub(super) fn merge_bytes(&self, piece: &[u8], bytes: &Bytes, scratch: &mut Scratch) {
+        scratch.begin();
+        match self.whole.get(piece) {
+            Some(id) => scratch.push(*id, 0),
+            None => scratch.push_bytes(piece, bytes),
+        }
+        scratch.merge(&self.merges);
+    }
+
+    /// Merges a piece of text, with a `▁` before it if asked.
+    pub(super) fn merge_text(&self, piece: &str, prepend: bool, scratch: &mut Scratch) {
+        scratch.begin();
+        if let Symbols::Characters { ids, bytes, .. } = &self.symbols {
+            if prepend {
+                scratch.push(ids.get(&'▁').copied().unwrap_or_default(), 0);
+            }
+            spaces::symbols(piece, ids, bytes, scratch);
+        }
+        scratch.rank_all(&self.merges);
+        scratch.merge(&self.merges);
+    }
+
+    /// Calls `piece` with what the first tokens of the vocabulary are made of, merged: they are the most frequent.
+    pub(super) fn each_first(&self, file: &File<'_>, mut piece: impl FnMut(&[u8], &Scratch)) {
+        let mut scratch = Scratch::default();
+        let decode: HashMap<char, u8> = letters().collect();
+        let mut raw = Vec::new();
+        for (text, _) in file.model.vocab.0.iter().filter(|entry| entry.1 < FIRST) {
+            match &self.symbols {
+                Symbols::Bytes(bytes) => {
+                    raw.clear();
+                    raw.extend(text.0.chars().map_while(|letter| decode.get(&letter).copied()));
+                    // No pretoken begins or ends inside a character.
+                    if std::str::from_utf8(&raw).is_err() {
+                        continue;
+                    }
+                    self.merge_bytes(&raw, bytes, &mut scratch);
+                    scratch.starts_of_characters(&raw);
+                    piece(&raw, &scratch);
+                }
+                Symbols::Characters { .. } => {
+                    let text = text.0.replace('▁', " ");
+                    self.merge_text(&text, false, &mut scratch);
+                    scratch.starts_of_characters(text.as_bytes());
+                    piece(text.as_bytes(), &scratch);
+                }
+            }
+        }
+    }
+}
+
 fn ids<'f>(file: &'f File<'_>) -> Ids<'f> {
     file.model.vocab.0.iter().map(|(text, id)| (text.0.as_ref(), *id)).collect()
 }
 
 fn merges(file: &File<'_>, ids: &Ids<'_>) -> Result<Merges, Refusal> {
+    if file.model.merges.len() > MOST {
+        return Err("the model has too many merges".to_owned());
+    }
     let mut joined = String::new();
     let mut list = Vec::with_capacity(file.model.merges.len());
     for merge in &file.model.merges {

@@ -2,7 +2,10 @@
 //!
 //! *Invariant*: the same pieces as [`PATTERN_3`] (or [`PATTERN_1`]) gives with the reference's regex engine.
 
+use std::ops::Range;
+
 use super::Split;
+use super::block::{self, Contractions, Rules};
 use super::class::{self, BREAK, Class, LETTER, NUMBER, SPACE};
 use super::contraction;
 use super::eight;
@@ -46,6 +49,15 @@ impl<const DIGITS: usize> Split for Cl100k<DIGITS> {
         }
         space_run(bytes, start)
     }
+
+    #[inline]
+    fn each(&self, bytes: &[u8], range: Range<usize>, piece: impl FnMut(usize, usize)) {
+        block::each(self, Self::RULES, bytes, range, piece);
+    }
+}
+
+impl<const DIGITS: usize> Cl100k<DIGITS> {
+    const RULES: Rules = Rules { digits: DIGITS, contractions: Contractions::Apart, cased: false, no_controls: false };
 }
 
 /// The end of the run of letters.

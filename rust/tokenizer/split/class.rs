@@ -63,18 +63,18 @@ const fn ascii() -> [Class; 128] {
     table
 }
 
-/// The classes that the regex engine is asked for.
+/// The classes that the regex engine is asked for, in runs.
 static QUESTIONS: LazyLock<Vec<(Regex, Class)>> = LazyLock::new(|| {
     let questions = [
-        (r"[\p{Lu}\p{Lt}]", UPPER),
-        (r"\p{Ll}", LOWER),
-        (r"[\p{Lm}\p{Lo}]", CASELESS),
-        (r"\p{M}", MARK),
-        (r"\p{N}", NUMBER),
-        (r"\s", SPACE),
-        (r"[\p{P}\p{S}]", SYMBOL),
-        (r"[\r\n]", BREAK),
-        ("[一-龥\u{3040}-ゟ゠-ヿ]", KANA),
+        (r"[\p{Lu}\p{Lt}]+", UPPER),
+        (r"\p{Ll}+", LOWER),
+        (r"[\p{Lm}\p{Lo}]+", CASELESS),
+        (r"\p{M}+", MARK),
+        (r"\p{N}+", NUMBER),
+        (r"\s+", SPACE),
+        (r"[\p{P}\p{S}]+", SYMBOL),
+        (r"[\r\n]+", BREAK),
+        ("[一-龥\u{3040}-ゟ゠-ヿ]+", KANA),
     ];
     questions.into_iter().filter_map(|(text, class)| Some((Regex::new(text).ok()?, class))).collect()
 });
@@ -118,19 +118,30 @@ fn decode(bytes: &[u8], position: usize, first: u8) -> (u32, usize) {
 #[cold]
 fn fill(code: u32) -> Class {
     let block = code / BLOCK * BLOCK;
-    for character in (block..block + BLOCK).filter_map(char::from_u32) {
-        TABLE[character as usize].store(ask(character), Ordering::Relaxed);
+    let characters: String = (block..block + BLOCK).filter_map(char::from_u32).collect();
+    for (character, class) in characters.chars().zip(ask(&characters)) {
+        TABLE[character as usize].store(class, Ordering::Relaxed);
     }
     TABLE[code as usize].load(Ordering::Relaxed)
 }
 
-fn ask(character: char) -> Class {
-    let mut buffer = [0; 4];
-    let text: &str = character.encode_utf8(&mut buffer);
-    let asked = QUESTIONS.iter().filter(|(regex, _)| regex.find(text).is_some());
-    let class = asked.fold(KNOWN, |class, question| class | question.1);
-    let composed = is_nfc_quick(text.chars()) == IsNormalized::Yes && canonical_combining_class(character) == 0;
-    if composed { class | COMPOSED } else { class }
+/// The classes of the characters of a text.
+fn ask(text: &str) -> Vec<Class> {
+    let mut classes = vec![KNOWN; text.chars().count()];
+    for (regex, class) in QUESTIONS.iter() {
+        for (start, end) in regex.find_iter(text) {
+            let first = text[..start].chars().count();
+            let count = text[start..end].chars().count();
+            classes[first..first + count].iter_mut().for_each(|bits| *bits |= class);
+        }
+    }
+    for (character, class) in text.chars().zip(&mut classes) {
+        let alone = std::iter::once(character);
+        if is_nfc_quick(alone) == IsNormalized::Yes && canonical_combining_class(character) == 0 {
+            *class |= COMPOSED;
+        }
+    }
+    classes
 }
 
 #[cfg(test)]
@@ -140,7 +151,7 @@ mod tests {
     #[test]
     fn ascii_is_what_the_regex_engine_says() {
         for code in 0..128_u8 {
-            assert_eq!(ASCII[code as usize], ask(char::from(code)), "{code}");
+            assert_eq!(vec![ASCII[code as usize]], ask(&char::from(code).to_string()), "{code}");
         }
     }
 

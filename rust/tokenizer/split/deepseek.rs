@@ -2,7 +2,10 @@
 //!
 //! *Invariant*: the same pieces as the three [`PATTERNS`], one after the other, give with the reference's regex engine.
 
+use std::ops::Range;
+
 use super::Split;
+use super::block::{self, Contractions, Rules};
 use super::cl100k::{numbers, run};
 use super::class::{self, BREAK, Class, KANA, LETTER, MARK, NUMBER, SPACE, SYMBOL};
 use super::eight;
@@ -29,35 +32,35 @@ impl Split for DeepSeek {
         }
     }
 
-    fn each(&self, bytes: &[u8], mut piece: impl FnMut(usize, usize)) {
-        let mut start = 0;
-        while start < bytes.len() {
-            let end = self.next(bytes, start);
-            words(&bytes[..end], start, &mut piece);
+    fn each(&self, bytes: &[u8], range: Range<usize>, mut piece: impl FnMut(usize, usize)) {
+        let mut start = range.start;
+        while start < range.end {
+            let end = self.next(&bytes[..range.end], start);
+            block::each(&Words, Words::RULES, bytes, start..end, &mut piece);
             start = end;
         }
     }
 }
 
-/// The third pattern over the rest of a text; what it does not match is left together.
-#[inline]
-fn words(bytes: &[u8], mut start: usize, piece: &mut impl FnMut(usize, usize)) {
-    let mut position = start;
-    while position < bytes.len() {
-        match matched(bytes, position) {
-            Some(end) => {
-                if start < position {
-                    piece(start, position);
-                }
-                piece(position, end);
-                (start, position) = (end, end);
+/// The third pattern in a text that the first two have cut off; what it does not match is left together.
+struct Words;
+
+impl Split for Words {
+    fn next(&self, bytes: &[u8], start: usize) -> usize {
+        let mut position = start;
+        while position < bytes.len() {
+            match matched(bytes, position) {
+                Some(end) if position == start => return end,
+                Some(_) => return position,
+                None => position += class::at(bytes, position).1,
             }
-            None => position += class::at(bytes, position).1,
         }
+        position
     }
-    if start < position {
-        piece(start, position);
-    }
+}
+
+impl Words {
+    const RULES: Rules = Rules { digits: 3, contractions: Contractions::None, cased: false, no_controls: true };
 }
 
 /// The end of the piece that the first two patterns leave: a run of kana, or of neither kana nor numbers.

@@ -1,5 +1,7 @@
 //! Any split by regular expressions, with the reference's own regex engine.
 
+use std::ops::Range;
+
 use onig::Regex;
 use serde::Deserialize;
 
@@ -53,8 +55,8 @@ impl Split for General {
         bytes.len()
     }
 
-    fn each(&self, bytes: &[u8], mut piece: impl FnMut(usize, usize)) {
-        let mut pieces = vec![(0, bytes.len())];
+    fn each(&self, bytes: &[u8], range: Range<usize>, mut piece: impl FnMut(usize, usize)) {
+        let mut pieces = vec![(range.start, range.end)];
         for (regex, stage) in &self.0 {
             let before = std::mem::take(&mut pieces);
             for (start, end) in before {

@@ -3,6 +3,8 @@
 //!
 //! *Invariant*: a hand-written splitter is used only where the tokenizer has its pattern letter for letter.
 
+#[cfg_attr(not(target_arch = "x86_64"), expect(dead_code, reason = "blocks are looked at with SSE2"))]
+mod block;
 mod cl100k;
 pub(crate) mod class;
 mod contraction;
@@ -12,6 +14,8 @@ mod general;
 mod gpt2;
 mod o200k;
 mod space;
+
+use std::ops::Range;
 
 use self::cl100k::Cl100k;
 use self::deepseek::DeepSeek;
@@ -25,12 +29,13 @@ pub(crate) trait Split {
     /// The end of the piece that begins at `start`, which is not the end of the text.
     fn next(&self, bytes: &[u8], start: usize) -> usize;
 
-    /// Calls `piece` with the start and the end of every piece, in order.
+    /// Calls `piece` with the start and the end of every piece of a range, in order. What lies behind the range may be
+    /// read, and changes nothing.
     #[inline]
-    fn each(&self, bytes: &[u8], mut piece: impl FnMut(usize, usize)) {
-        let mut start = 0;
-        while start < bytes.len() {
-            let end = self.next(bytes, start);
+    fn each(&self, bytes: &[u8], range: Range<usize>, mut piece: impl FnMut(usize, usize)) {
+        let mut start = range.start;
+        while start < range.end {
+            let end = self.next(&bytes[..range.end], start);
             piece(start, end);
             start = end;
         }
@@ -102,7 +107,9 @@ mod tests {
 
     fn pieces(splitter: &impl Split, text: &str) -> Vec<(usize, usize)> {
         let mut out = Vec::new();
-        splitter.each(text.as_bytes(), |start, end| out.push((start, end)));
+        // Nothing of what lies behind may count.
+        let longer = format!("{text}s's \n");
+        splitter.each(longer.as_bytes(), 0..text.len(), |start, end| out.push((start, end)));
         out
     }
 
@@ -123,16 +130,23 @@ mod tests {
         }
         let pool: Vec<char> =
             "aB1 \n\r\t'sſtRelLdm!/一あ々゠・\u{3099}é\u{301}ʰǅ\u{a0}\u{85}\u{200d}५🙂_-\u{1AC2}".chars().collect();
+        mixtures(&pool, 60_000, 12, &mut texts);
+        // Whole blocks of ASCII, and some that end early.
+        mixtures(&"aB1 '\n/!".chars().collect::<Vec<_>>(), 10_000, 150, &mut texts);
+        mixtures(&"aabcdeBC12  ''stTrelv\n\r\t/.(\0é".chars().collect::<Vec<_>>(), 10_000, 150, &mut texts);
+        texts
+    }
+
+    fn mixtures(pool: &[char], count: usize, length: usize, texts: &mut Vec<String>) {
         let mut state = 7_u64;
-        for _ in 0..60_000 {
+        for _ in 0..count {
             let mut text = String::new();
-            for _ in 0..12 {
+            for _ in 0..length {
                 state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
                 text.push(pool[(state >> 33) as usize % pool.len()]);
             }
             texts.push(text);
         }
-        texts
     }
 
     fn same(fast: &impl Split, patterns: &[&str]) {

@@ -2,7 +2,10 @@
 //!
 //! *Invariant*: the same pieces as [`PATTERN`] (or [`TEKKEN`]) gives with the reference's regex engine.
 
+use std::ops::Range;
+
 use super::Split;
+use super::block::{self, Contractions, Rules};
 use super::cl100k::{not, numbers, run};
 use super::class::{self, BREAK, CASELESS, Class, LETTER, LOWER, MARK, NUMBER, SPACE, UPPER};
 use super::contraction;
@@ -45,6 +48,20 @@ impl<const DIGITS: usize, const CONTRACTIONS: bool> Split for O200k<DIGITS, CONT
         }
         space_run(bytes, start)
     }
+
+    #[inline]
+    fn each(&self, bytes: &[u8], range: Range<usize>, piece: impl FnMut(usize, usize)) {
+        block::each(self, Self::RULES, bytes, range, piece);
+    }
+}
+
+impl<const DIGITS: usize, const CONTRACTIONS: bool> O200k<DIGITS, CONTRACTIONS> {
+    const RULES: Rules = Rules {
+        digits: DIGITS,
+        contractions: if CONTRACTIONS { Contractions::Suffix } else { Contractions::None },
+        cased: true,
+        no_controls: false,
+    };
 }
 
 /// The end of a word without its contraction: the two word alternatives, each first with the character before the
