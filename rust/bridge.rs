@@ -26,6 +26,8 @@ pub struct Tail {
     pub closed: bool,
     /// The sampled stop is the first token of what follows, and stands in the ids once.
     pub merged: bool,
+    /// The text that the ids stand for, without that of an end that was added.
+    pub text: String,
     /// The tail begins at no added token: encoded with what stands before it, its ids might be others.
     pub seam: bool,
 }
@@ -52,11 +54,19 @@ impl Bridge<'_> {
     pub fn tail(&self) -> Result<(Tail, Option<Checkpoint>)> {
         let rendered = self.renderer.render_text_from(self.conversation, self.settings, self.from)?;
         let text = &rendered.text;
-        let tail = match self.turn_end(text)? {
+        let end = self.turn_end(text)?;
+        let tail = match &end {
             TurnEnd::Marker(marker) => self.behind_marker(text, marker.start as u32, marker.end as u32),
-            TurnEnd::Open(end) => self.behind_open_turn(text, end as u32),
+            TurnEnd::Open(end) => self.behind_open_turn(text, *end as u32),
         };
-        Ok((tail?, rendered.checkpoint))
+        Ok((Tail { text: behind(text, &end).to_owned(), ..tail? }, rendered.checkpoint))
+    }
+
+    /// Renders the conversation and gives the text that follows the turn, not encoded.
+    pub fn text(&self) -> Result<String> {
+        let rendered = self.renderer.render_text(self.conversation, self.settings)?;
+        let end = self.turn_end(&rendered)?;
+        Ok(behind(&rendered, &end).to_owned())
     }
 
     fn turn_end(&self, rendered: &RenderedText) -> Result<TurnEnd> {
@@ -124,6 +134,13 @@ impl Bridge<'_> {
 
     fn is_added(&self, id: TokenId) -> bool {
         self.renderer.tokenizer().added_tokens().binary_search_by_key(&id, |added| added.id).is_ok()
+    }
+}
+
+fn behind<'t>(rendered: &'t RenderedText, end: &TurnEnd) -> &'t str {
+    match end {
+        TurnEnd::Marker(marker) => &rendered.text[marker.end..],
+        TurnEnd::Open(end) => &rendered.text[*end..],
     }
 }
 

@@ -8,6 +8,8 @@
 //! freezes what it has into a block that both branches share.
 
 mod block;
+mod data;
+mod top;
 
 use std::mem::size_of;
 use std::ops::Range;
@@ -15,6 +17,7 @@ use std::sync::Arc;
 
 use block::Block;
 pub use block::{Chunk, MessageRun, Origin};
+pub use data::{Sampled, SavedColumns};
 
 use crate::TokenId;
 
@@ -49,27 +52,25 @@ impl Columns {
         self.grow_choices(0, token_ids.len());
     }
 
-    /// Appends tokens that the policy sampled; `logprobs` is empty or has one value a token.
-    pub fn sample(
-        &mut self,
-        token_ids: &[TokenId],
-        logprobs: &[f32],
-        message: i32,
-        origin: Origin,
-        version: Option<i64>,
-    ) {
+    /// Appends tokens that the policy sampled.
+    pub fn sample(&mut self, sampled: &Sampled<'_>, message: i32, origin: Origin, version: Option<i64>) {
         let start = self.own.end();
         self.own.mark_message(start, message);
-        self.own.token_ids.extend_from_slice(token_ids);
-        self.own.logprobs.extend_from_slice(logprobs);
+        self.own.token_ids.extend_from_slice(sampled.token_ids);
+        self.own.logprobs.extend_from_slice(sampled.logprobs);
+        self.own.reference.extend_from_slice(sampled.reference_logprobs);
+        if let Some(top) = sampled.top_logprobs {
+            self.own.top.extend(top);
+        }
         self.own.mark_sampled(Chunk { start, end: self.own.end(), origin, version });
-        self.grow_choices(1, token_ids.len());
+        self.grow_choices(1, sampled.token_ids.len());
     }
 
     /// The columns that were saved: all of them as one block.
     pub fn restore(saved: SavedColumns) -> Self {
-        let SavedColumns { token_ids, logprobs, chunks, messages, inherited, loss_mask, loss_weight } = saved;
-        let own = Block { start: 0, token_ids, logprobs, chunks, messages };
+        let SavedColumns { token_ids, logprobs, reference, top, chunks, messages, .. } = saved;
+        let SavedColumns { inherited, loss_mask, loss_weight, .. } = saved;
+        let own = Block { start: 0, token_ids, logprobs, reference, top, chunks, messages };
         Self { past: Vec::new(), own, inherited, loss_mask, loss_weight }
     }
 
@@ -78,6 +79,8 @@ impl Columns {
         SavedColumns {
             token_ids: self.token_ids(),
             logprobs: self.sampled_logprobs(),
+            reference: self.blocks().flat_map(|block| &block.reference).copied().collect(),
+            top: self.sampled_top_logprobs(),
             chunks: self.chunks().cloned().collect(),
             messages: self.blocks().flat_map(|block| &block.messages).copied().collect(),
             inherited: self.inherited,
@@ -246,14 +249,28 @@ impl Columns {
         self.blocks().flat_map(|block| &block.logprobs).copied().collect()
     }
 
+    /// Whether logprobs of a reference model were recorded.
+    pub fn has_reference(&self) -> bool {
+        self.blocks().any(|block| !block.reference.is_empty())
+    }
+
     /// One value a token: the logprob of a sampled one, 0.0 filler elsewhere.
     pub fn logprobs(&self) -> Vec<f32> {
+        self.spread(|block| &block.logprobs)
+    }
+
+    /// The same of a reference model.
+    pub fn reference_logprobs(&self) -> Vec<f32> {
+        self.spread(|block| &block.reference)
+    }
+
+    fn spread(&self, sampled: impl Fn(&Block) -> &[f32]) -> Vec<f32> {
         let mut values = vec![0.0; self.len()];
         for block in self.blocks() {
             let mut next = 0;
             for chunk in &block.chunks {
                 let count = (chunk.end - chunk.start) as usize;
-                if let Some(recorded) = block.logprobs.get(next..next + count) {
+                if let Some(recorded) = sampled(block).get(next..next + count) {
                     values[chunk.start as usize..chunk.end as usize].copy_from_slice(recorded);
                 }
                 next += count;
@@ -275,25 +292,6 @@ impl Columns {
     }
 }
 
-/// Columns as plain data.
-#[derive(Debug, Clone, Default, PartialEq)]
-pub struct SavedColumns {
-    /// The ids.
-    pub token_ids: Vec<TokenId>,
-    /// One value a sampled token, or none at all.
-    pub logprobs: Vec<f32>,
-    /// The runs of sampled tokens.
-    pub chunks: Vec<Chunk>,
-    /// The runs of messages.
-    pub messages: Vec<MessageRun>,
-    /// How many leading tokens another fragment trains.
-    pub inherited: u32,
-    /// The chosen loss mask.
-    pub loss_mask: Option<Vec<u8>>,
-    /// The chosen weights.
-    pub loss_weight: Option<Vec<f32>>,
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -302,12 +300,16 @@ mod tests {
         Origin { trajectory: name.into(), epoch: 0 }
     }
 
+    fn sampled<'a>(token_ids: &'a [TokenId], logprobs: &'a [f32]) -> Sampled<'a> {
+        Sampled { token_ids, logprobs, ..Sampled::default() }
+    }
+
     fn two_turns() -> Columns {
         let mut columns = Columns::default();
         columns.observe(&[1, 2, 3], [(0, -1), (1, 0)]);
-        columns.sample(&[10, 11], &[-0.1, -0.2], 1, origin("a"), Some(7));
+        columns.sample(&sampled(&[10, 11], &[-0.1, -0.2]), 1, origin("a"), Some(7));
         columns.observe(&[4], [(0, 2)]);
-        columns.sample(&[12], &[-0.3], 3, origin("a"), None);
+        columns.sample(&sampled(&[12], &[-0.3]), 3, origin("a"), None);
         columns
     }
 
@@ -326,7 +328,7 @@ mod tests {
         let mut columns = two_turns();
         let mut fork = columns.fork();
         assert_eq!(fork.own_bytes(), 0);
-        fork.sample(&[99], &[-0.9], 3, origin("b"), None);
+        fork.sample(&sampled(&[99], &[-0.9]), 3, origin("b"), None);
         columns.observe(&[5], [(0, 4)]);
         assert_eq!(fork.token_ids(), [1, 2, 3, 10, 11, 4, 12, 99]);
         assert_eq!(fork.logprobs()[6..], [-0.3, -0.9]);
@@ -356,7 +358,7 @@ mod tests {
     fn chosen_masks_grow_with_the_tokens() {
         let mut columns = two_turns();
         columns.set_loss_mask(Some(vec![0, 0, 0, 0, 1, 0, 1]));
-        columns.sample(&[13], &[-0.4], 3, origin("a"), None);
+        columns.sample(&sampled(&[13], &[-0.4]), 3, origin("a"), None);
         columns.observe(&[6], [(0, 4)]);
         assert_eq!(columns.loss_mask(), [0, 0, 0, 0, 1, 0, 1, 1, 0]);
     }
@@ -366,7 +368,7 @@ mod tests {
         let mut columns = Columns::default();
         for turn in 0..16 {
             columns.observe(&[1; 64], [(0, 2 * turn)]);
-            columns.sample(&[2; 512], &[-0.5; 512], 2 * turn + 1, origin("a"), Some(i64::from(turn)));
+            columns.sample(&sampled(&[2; 512], &[-0.5; 512]), 2 * turn + 1, origin("a"), Some(i64::from(turn)));
         }
         columns.shrink();
         assert!(columns.bytes() <= 12 * columns.len(), "{} bytes for {} tokens", columns.bytes(), columns.len());

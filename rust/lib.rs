@@ -15,6 +15,7 @@ pub mod author;
 pub mod error;
 mod number;
 mod threads;
+pub mod top_logprobs;
 // Floor 1
 pub mod advantage;
 pub mod columns;

@@ -3,6 +3,7 @@
 //! *Invariant*: all per-token columns have the length of `token_ids`.
 
 use crate::TokenId;
+use crate::top_logprobs::TopLogprobs;
 
 /// A row; the columns have the names and meanings of the Arrow contract.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -29,6 +30,10 @@ pub struct Row {
     pub loss_weight: Option<Vec<f32>>,
     /// One value per sampled token, 0.0 filler elsewhere; `None`: never recorded.
     pub logprobs: Option<Vec<f32>>,
+    /// The same of a reference model; `None`: never recorded.
+    pub ref_logprobs: Option<Vec<f32>>,
+    /// The alternatives at each token, none where nothing was sampled; `None`: never recorded.
+    pub top_logprobs: Option<TopLogprobs>,
     /// Per token; `None`: never assigned.
     pub advantages: Option<Vec<f32>>,
     /// The message a token belongs to, -1 for frame.

@@ -72,7 +72,7 @@ def test_no_fault_in_good_rows(chat):
 
 def test_another_template_or_tokenizer_is_named_where_it_tells(chat):
     batch = tt.Batch.from_groups(good_rows.rollouts(chat, 3, seed=4))
-    tokenizer, source = chat._parts()[:2]
+    tokenizer, source = chat._tokenizer_json(), chat._parts()[0]
     other = tt.Chat(tokenizer, source + "{# a word to the reader #}", special_tokens=chat.special_tokens)
     report = tt.verify(batch, other)
     assert report.ok
@@ -83,7 +83,7 @@ def test_another_template_or_tokenizer_is_named_where_it_tells(chat):
     assert len(report.faults) == len(batch)
     made = test_observe.CHAT
     rows = tt.Batch.from_groups(good_rows.rollouts(made, 2, seed=4))
-    vocabulary = json.loads(test_observe.chat_of(test_observe.CHATML)._parts()[0])
+    vocabulary = json.loads(test_observe.chat_of(test_observe.CHATML)._tokenizer_json())
     letters = vocabulary["model"]["vocab"]
     letters["a"], letters["b"] = letters["b"], letters["a"]
     other = tt.Chat(json.dumps(vocabulary), test_observe.CHATML, special_tokens=made.special_tokens)

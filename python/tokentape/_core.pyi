@@ -324,7 +324,9 @@ class Chat:
             ['<end>']
         """
 
-    def _parts(self) -> tuple[bytes, str | dict[str, str] | None, dict[str, Any], list[tuple[int, str]]]: ...
+    def _tokenizer_sha256(self) -> str: ...
+    def _tokenizer_json(self) -> bytes: ...
+    def _parts(self) -> tuple[str | dict[str, str] | None, dict[str, Any], list[tuple[int, str]]]: ...
 
 @final
 class TextStream:
@@ -806,6 +808,8 @@ class Trajectory:
         message: object = None,
         continues: bool = False,
         logprob_kind: str | None = None,
+        reference_logprobs: ArrayLike | None = None,
+        top_logprobs: Iterable[Mapping[int, float]] | None = None,
     ) -> Turn:
         """Records what the policy sampled, verbatim.
 
@@ -816,17 +820,23 @@ class Trajectory:
             finish_reason: Why the engine stopped, in its own word. It is stored, and decides nothing.
             policy_version: The version of the policy that sampled; all turns have one, or none.
             message: What the ids stand for, such as `chat.parse(token_ids)`, for the next render. By default the sampled
-                text is the content of a message of role `assistant`, as it is.
+                text is the content of a message of role `assistant`, as it is; where it calls tools and the template
+                would write other text behind the call than behind the text, `observe` asks for this.
             continues: The next chunk of the turn before: a partial rollout that was resumed.
             logprob_kind: What the logprobs are, such as `"raw"` or `"processed"`; one kind a trajectory.
+            reference_logprobs: The logprobs of the same ids under a reference model, one value a sampled id. All turns
+                of a trajectory have them, or none.
+            top_logprobs: The likeliest alternatives: for each sampled id a mapping of ids to logprobs, with at least one
+                entry. All turns have them, or none.
 
         Returns:
             The turn, to which a reward can be given.
 
         Raises:
             TrajectoryError: It is not the policy's move; the completion is empty; an id is outside the vocabulary;
-                the logprobs are of another length, null, NaN, -inf, an engine's sentinel or above 1e-4; earlier turns
-                had none, or had another kind. The message names the turn and the token.
+                logprobs, of the policy, the reference or the alternatives, are of another length, null, NaN, -inf, an
+                engine's sentinel or above 1e-4; earlier turns had none, or had another kind. The message names the turn
+                and the token.
         """
 
     def observe(self, messages: object, *, final: bool = False) -> Trajectory:
@@ -944,6 +954,14 @@ class Trajectory:
     @property
     def logprobs(self) -> NDArray[np.float32] | None:
         """The logprob of each sampled token, and a 0.0 filler elsewhere. None: never recorded."""
+
+    @property
+    def reference_logprobs(self) -> NDArray[np.float32] | None:
+        """The same under a reference model: float32 of shape (tokens,). None: never recorded."""
+
+    @property
+    def top_logprobs(self) -> list[dict[int, float]] | None:
+        """For each token the alternatives and their logprobs, none where nothing was sampled. None: never recorded."""
 
     @property
     def message_index(self) -> NDArray[np.int32]:

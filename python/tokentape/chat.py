@@ -7,6 +7,7 @@ the same class is raised (`RenderError.kind` names it).
 from __future__ import annotations
 
 import json
+import zlib
 from collections.abc import Mapping
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any, Literal, Self, TypeAlias
@@ -20,6 +21,7 @@ from tokentape.errors import ArgumentError
 if TYPE_CHECKING:
     import os
     from collections.abc import Iterable, Sequence
+    from pathlib import Path
 
 __all__ = ["Chat"]
 
@@ -62,6 +64,8 @@ class Chat(_core.Chat):
 
     response_template: dict[str, Any] | None = None
     """How the tokenizer says that sampled turns are read, as transformers keeps it; `parse` takes it as its grammar."""
+    _source: Path | bytes = b""
+    _packed: tuple[str, bytes] | None = None
 
     def __new__(
         cls,
@@ -95,9 +99,12 @@ class Chat(_core.Chat):
         stops = [*parts.stop_tokens, *((token, "argument") for token in stop_tokens)]
         if eos := loading.special_token_text((special_tokens or {}).get("eos_token")):
             stops.append((eos, "tokenizer"))
-        made = super().__new__(cls, loading.tokenizer_json(parts), templates, tokens, stops)
-        made.response_template = parts.response_template
-        return made
+        content = loading.tokenizer_json(parts)
+        chat = super().__new__(cls, content, templates, tokens, stops)
+        # Pickles carry the same bytes. A file is read again then; what no file holds has to be kept.
+        chat._source = parts.path if parts.path and content is parts.tokenizer else content
+        chat.response_template = parts.response_template
+        return chat
 
     @classmethod
     def from_pretrained(
@@ -206,21 +213,34 @@ class Chat(_core.Chat):
         }
 
     def __reduce__(self) -> tuple[Any, tuple[Any, ...]]:
-        """Pickles the content of the files, not their paths."""
-        return _restore, (type(self), self.response_template, *self._parts())
+        """Pickles the content of the files, compressed, not their paths."""
+        if self._packed is None:
+            content = self._content()
+            self._packed = sha256(content).hexdigest(), zlib.compress(content, level=1)
+            self._source = b""
+        return self._restore, (*self._packed, self.response_template, *self._parts())
+
+    @classmethod
+    def _restore(cls, digest: str, packed: bytes, response_template: dict[str, Any] | None, *parts: Any) -> Chat:
+        """A chat from what was pickled; the one of the same content that lives, if there is one.
+
+        A worker that unpickles many trajectories of one model would otherwise load the tokenizer for each.
+        """
+        key = f"{cls.__module__}.{cls.__qualname__} {digest} {parts!r} {response_template!r}"
+        chat = _RESTORED.get(key)
+        if chat is None:
+            chat = _RESTORED[key] = super().__new__(cls, zlib.decompress(packed), *parts)
+            chat._packed, chat.response_template = (digest, packed), response_template
+        return chat
+
+    def _content(self) -> bytes:
+        """The `tokenizer.json`: the very bytes, unless their file is gone or changed, else some of the same meaning."""
+        try:
+            content = self._source if isinstance(self._source, bytes) else self._source.read_bytes()
+        except OSError:
+            content = b""
+        same = sha256(content).hexdigest() == self._tokenizer_sha256()
+        return content if same else self._tokenizer_json()
 
 
 _RESTORED: WeakValueDictionary[str, Chat] = WeakValueDictionary()
-
-
-def _restore(cls: type[Chat], response_template: dict[str, Any] | None, tokenizer: bytes, *parts: Any) -> Chat:
-    """A chat from what was pickled; the one of the same content that lives, if there is one.
-
-    A worker that unpickles many trajectories of one model would otherwise load the tokenizer for each.
-    """
-    key = f"{cls.__module__}.{cls.__qualname__} {sha256(tokenizer).hexdigest()} {parts!r} {response_template!r}"
-    chat = _RESTORED.get(key)
-    if chat is None:
-        chat = _RESTORED[key] = _core.Chat.__new__(cls, tokenizer, *parts)
-        chat.response_template = response_template
-    return chat

@@ -47,6 +47,7 @@ class Parts:
             `"tokenizer"` or `"argument"`.
         added_tokens: Entries of `added_tokens_decoder` in the tokenizer's configuration, by id.
         response_template: How the tokenizer says that sampled turns are read, as transformers keeps it.
+        path: The file that holds `tokenizer`, if one does.
     """
 
     tokenizer: bytes
@@ -55,6 +56,7 @@ class Parts:
     stop_tokens: list[tuple[int | str, str]] = field(default_factory=list[tuple[int | str, str]])
     added_tokens: dict[int, dict[str, Any]] = field(default_factory=dict[int, dict[str, Any]])
     response_template: dict[str, Any] | None = None
+    path: Path | None = None
 
 
 def from_pretrained(name: str | os.PathLike[str], *, revision: str | None = None) -> Parts:
@@ -155,7 +157,7 @@ def from_folder(folder: Path) -> Parts:
     decoder = cast("dict[str, dict[str, Any]]", config.get("added_tokens_decoder") or {})
     added = {int(number): entry for number, entry in decoder.items()}
     response = _response_template(config.get("response_template"))
-    return Parts(tokenizer.read_bytes(), _template(config, folder), special_tokens, stops, added, response)
+    return Parts(tokenizer.read_bytes(), _template(config, folder), special_tokens, stops, added, response, tokenizer)
 
 
 def _read_json(path: Path) -> dict[str, Any]:

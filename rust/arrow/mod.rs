@@ -5,6 +5,7 @@
 
 mod advantages;
 mod file;
+mod optional;
 mod read;
 pub mod schema;
 mod select;
@@ -36,7 +37,8 @@ pub struct Batch {
 impl Batch {
     /// The table of `rows`.
     pub fn from_rows(rows: &[Row]) -> Result<Self> {
-        Ok(Self::over(schema::trajectories(), write::record_batches(rows)?))
+        let optional = optional::Needed::of(rows);
+        Ok(Self::over(optional.schema(), write::record_batches(rows, optional)?))
     }
 
     /// Any Arrow table with the columns of the contract; values are shared, not copied.

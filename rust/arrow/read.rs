@@ -9,10 +9,10 @@ use std::sync::Arc;
 use arrow_array::cast::AsArray;
 use arrow_array::{Array, ArrayRef, OffsetSizeTrait, RecordBatch, StructArray, new_null_array};
 use arrow_buffer::{NullBuffer, OffsetBuffer, ScalarBuffer};
-use arrow_schema::{DataType, Field, Schema, SchemaRef};
+use arrow_schema::{DataType, Field, FieldRef, Schema, SchemaRef};
 
-use super::schema;
 use super::write::list_column;
+use super::{optional, schema};
 use crate::{Error, Result};
 
 /// The canonical schema of a table: the columns of the contract, then the columns it does not know.
@@ -34,7 +34,8 @@ pub(super) fn canonical_schema(found: &Schema) -> Result<SchemaRef> {
     }
     let known = fields.len();
     let extra = found.fields().iter().filter(|field| !fields[..known].iter().any(|own| own.name() == field.name()));
-    fields.extend(extra.map(|field| field.as_ref().clone()).collect::<Vec<_>>());
+    let kept = |field: &FieldRef| optional::field(field.name()).unwrap_or_else(|| field.as_ref().clone());
+    fields.extend(extra.map(kept).collect::<Vec<_>>());
     Ok(schema::with_metadata(fields, schema::TRAJECTORIES))
 }
 
@@ -63,7 +64,11 @@ fn quoted(names: &[&str]) -> String {
 pub(super) fn canonical(batch: &RecordBatch, canonical: &SchemaRef) -> Result<Vec<RecordBatch>> {
     let known = schema::trajectory_fields().len();
     let (own, extra) = canonical.fields().split_at(known);
-    let columns = own.iter().map(|field| column(batch, field)).chain(extra.iter().map(|field| foreign(batch, field)));
+    let further = |field: &FieldRef| match optional::field(field.name()) {
+        Some(known) => column(batch, &known),
+        None => foreign(batch, field),
+    };
+    let columns = own.iter().map(|field| column(batch, field)).chain(extra.iter().map(further));
     let columns = columns.collect::<Attempt<Vec<_>>>();
     match columns {
         Ok(columns) => Ok(vec![RecordBatch::try_new(canonical.clone(), columns).map_err(|e| refused(&e))?]),

@@ -92,6 +92,8 @@ pub struct PackedColumns {
     pub loss_weight: bool,
     /// `logprobs: list<float32>`.
     pub logprobs: bool,
+    /// `ref_logprobs: list<float32>`.
+    pub ref_logprobs: bool,
     /// `advantages: list<float32>`.
     pub advantages: bool,
     /// `policy_version: list<int64>`.
@@ -117,6 +119,7 @@ pub fn packed(columns: PackedColumns) -> SchemaRef {
         (columns.logprobs, "logprobs", Float32),
         (columns.advantages, "advantages", Float32),
         (columns.policy_version, "policy_version", Int64),
+        (columns.ref_logprobs, "ref_logprobs", Float32),
         (columns.tree, "parent", Int32),
     ];
     fields.extend(optional.into_iter().filter(|(present, ..)| *present).map(|(_, name, item)| list(name, item, false)));

@@ -3,6 +3,7 @@
 //! *Invariant*: in a row that passes, every per-token list has the length of `token_ids` or is null as a whole.
 
 use arrow_array::Array;
+use arrow_array::types::{Float32Type, Int32Type};
 use serde::de::IgnoredAny;
 
 use super::{Batch, View};
@@ -45,7 +46,9 @@ fn check_row(view: &View<'_>, row: usize) -> Check {
     check_mask("loss_mask", view.loss_mask.get(row).unwrap_or_default())?;
     check_floats("loss_weight", view.loss_weight.get(row))?;
     check_floats("advantages", view.advantages.get(row))?;
-    check_logprobs(view.logprobs.get(row), sampled)?;
+    check_logprobs("logprobs", view.logprobs.get(row), sampled)?;
+    check_logprobs("ref_logprobs", view.ref_logprobs.and_then(|lists| lists.get(row)), sampled)?;
+    check_top_logprobs(view, row, sampled)?;
     check_message_index(view.message_index.get(row).unwrap_or_default())?;
     check_turns(view, row, length)?;
     check_versions(view, row, sampled)
@@ -73,16 +76,38 @@ fn check_floats(name: &str, values: Option<&[f32]>) -> Check {
     none_of(name, values, "values are finite", |value| !value.is_finite())
 }
 
-fn check_logprobs(values: Option<&[f32]>, sampled: &[u8]) -> Check {
+fn check_logprobs(name: &str, values: Option<&[f32]>, sampled: &[u8]) -> Check {
     let Some(values) = values else { return Ok(()) };
     let wrong = |(value, sampled): (&f32, &u8)| *sampled == 1 && !(value.is_finite() && *value <= LOGPROB_TOLERANCE);
     match values.iter().zip(sampled).position(wrong) {
         None => Ok(()),
         Some(index) => Err(format!(
-            "`logprobs` is {} at sampled token {index}: a logprob is finite and not above zero",
+            "`{name}` is {} at sampled token {index}: a logprob is finite and not above zero",
             values[index]
         )),
     }
+}
+
+/// As many ids as logprobs at each token, and some at each sampled one.
+fn check_top_logprobs(view: &View<'_>, row: usize, sampled: &[u8]) -> Check {
+    let Some(top) = view.top_logprobs else { return Ok(()) };
+    let Some(range) = top.range(row) else { return Ok(()) };
+    let broken = |error: Error| error.message().to_owned();
+    let ids = top.lists::<Int32Type>("ids").map_err(broken)?;
+    let logprobs = top.lists::<Float32Type>("logprobs").map_err(broken)?;
+    for (token, item) in range.enumerate() {
+        let (ids, values) = (ids.get(item).unwrap_or_default(), logprobs.get(item).unwrap_or_default());
+        let wrong = |value: &f32| !(value.is_finite() && *value <= LOGPROB_TOLERANCE);
+        if ids.len() != values.len() || (ids.is_empty() && sampled[token] == 1) || values.iter().any(wrong) {
+            return Err(format!(
+                "`top_logprobs` has {} ids and {} logprobs at token {token}: a sampled token has as many of both, at \
+                 least one, and a logprob is finite and not above zero",
+                ids.len(),
+                values.len()
+            ));
+        }
+    }
+    Ok(())
 }
 
 fn check_message_index(values: &[i32]) -> Check {

@@ -5,6 +5,7 @@ use arrow_array::types::{ArrowPrimitiveType, Float32Type, Int32Type, Int64Type, 
 use arrow_array::{Array, Float32Array, ListArray, RecordBatch, StringArray, StructArray};
 use arrow_buffer::{ArrowNativeType, NullBuffer};
 
+use super::optional;
 use crate::{Error, Result};
 
 /// A list column of primitive values.
@@ -68,6 +69,12 @@ impl<'a> Structs<'a> {
         self.field::<Int32Type>(name)
     }
 
+    /// A list field of the items.
+    pub fn lists<P: ArrowPrimitiveType>(&self, name: &str) -> Result<Lists<'a, P::Native>> {
+        let column = self.items.column_by_name(name).and_then(|column| column.as_list_opt::<i32>());
+        column.and_then(Lists::new::<P>).ok_or_else(|| missing(name))
+    }
+
     /// The rewards of the items, which may be null.
     pub fn rewards(&self) -> Result<&'a Float32Array> {
         let column = self.items.column_by_name("reward").and_then(|column| column.as_primitive_opt());
@@ -106,6 +113,10 @@ pub struct View<'a> {
     pub turns: Structs<'a>,
     /// Runs of one policy version.
     pub policy_versions: Structs<'a>,
+    /// One value per sampled token, of a reference model, if the table has them.
+    pub ref_logprobs: Option<Lists<'a, f32>>,
+    /// The alternatives at each token, if the table has them.
+    pub top_logprobs: Option<Structs<'a>>,
     batch: &'a RecordBatch,
 }
 
@@ -122,6 +133,8 @@ impl<'a> View<'a> {
             message_index: lists::<Int32Type>(batch, "message_index")?,
             turns: structs(batch, "turns")?,
             policy_versions: structs(batch, "policy_versions")?,
+            ref_logprobs: lists::<Float32Type>(batch, optional::REFERENCE).ok(),
+            top_logprobs: structs(batch, optional::TOP).ok(),
             batch,
         })
     }
@@ -168,6 +181,8 @@ impl<'a> View<'a> {
             ("logprobs", self.logprobs.get(row).map(<[f32]>::len)),
             ("advantages", self.advantages.get(row).map(<[f32]>::len)),
             ("message_index", self.message_index.get(row).map(<[i32]>::len)),
+            (optional::REFERENCE, self.ref_logprobs.and_then(|lists| lists.get(row)).map(<[f32]>::len)),
+            (optional::TOP, self.top_logprobs.and_then(|lists| lists.range(row)).map(|range| range.len())),
         ];
         let expected = self.token_ids.length(row);
         let found = lengths.into_iter().find(|(_, length)| length.is_some_and(|length| length != expected));

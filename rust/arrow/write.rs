@@ -11,8 +11,10 @@ use arrow_buffer::{Buffer, MutableBuffer, NullBuffer, OffsetBuffer, ScalarBuffer
 use arrow_ipc::writer::{FileWriter, StreamEncoder};
 use arrow_schema::{ArrowError, DataType, SchemaRef};
 
+use super::optional::Needed;
 use super::{Batch, schema};
 use crate::row::Row;
+use crate::top_logprobs::TopLogprobs;
 use crate::{Error, Result};
 
 /// The tokens that one record batch holds at most, unless a single row has more: 64 MiB of ids.
@@ -21,12 +23,12 @@ const TOKENS_PER_BATCH: usize = 1 << 24;
 const BYTES_PER_BATCH: usize = 1 << 28;
 
 /// Bounded record batches of `rows`, in order.
-pub(super) fn record_batches(rows: &[Row]) -> Result<Vec<RecordBatch>> {
+pub(super) fn record_batches(rows: &[Row], optional: Needed) -> Result<Vec<RecordBatch>> {
     let mut batches = Vec::new();
     let mut rest = rows;
     while !rest.is_empty() {
         let (head, tail) = rest.split_at(rows_that_fit(rest));
-        batches.push(record_batch(head)?);
+        batches.push(record_batch(head, optional)?);
         rest = tail;
     }
     Ok(batches)
@@ -49,10 +51,10 @@ fn text_bytes(row: &Row) -> usize {
     texts.into_iter().map(String::len).sum::<usize>() + row.group_id.len() + row.trajectory_id.len()
 }
 
-fn record_batch(rows: &[Row]) -> Result<RecordBatch> {
+fn record_batch(rows: &[Row], optional: Needed) -> Result<RecordBatch> {
     rows.iter().enumerate().try_for_each(|(index, row)| check_lengths(index, row))?;
     let tokens = Tokens { rows, offsets: offsets(rows.iter().map(|row| row.token_ids.len()))? };
-    let columns: Vec<ArrayRef> = vec![
+    let mut columns: Vec<ArrayRef> = vec![
         text(rows, |row| &row.group_id),
         text(rows, |row| &row.rollout_id),
         text(rows, |row| &row.trajectory_id),
@@ -76,7 +78,8 @@ fn record_batch(rows: &[Row]) -> Result<RecordBatch> {
         text(rows, |row| &row.tools),
         text(rows, |row| &row.provenance),
     ];
-    RecordBatch::try_new(schema::trajectories(), columns).map_err(|error| internal(&error))
+    columns.extend(optional.columns(rows)?);
+    RecordBatch::try_new(optional.schema(), columns).map_err(|error| internal(&error))
 }
 
 fn check_lengths(index: usize, row: &Row) -> Result<()> {
@@ -91,6 +94,8 @@ fn check_lengths(index: usize, row: &Row) -> Result<()> {
         ("logprobs", row.logprobs.as_ref().map(Vec::len)),
         ("advantages", row.advantages.as_ref().map(Vec::len)),
         ("message_index", Some(row.message_index.len())),
+        ("ref_logprobs", row.ref_logprobs.as_ref().map(Vec::len)),
+        ("top_logprobs", row.top_logprobs.as_ref().map(TopLogprobs::len)),
     ];
     match columns.into_iter().find(|(_, length)| length.is_some_and(|length| length != expected)) {
         None => Ok(()),

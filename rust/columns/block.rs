@@ -4,6 +4,7 @@ use std::mem::size_of;
 use std::sync::Arc;
 
 use crate::TokenId;
+use crate::top_logprobs::TopLogprobs;
 
 /// Tokens that one policy sampled in one go: the unit of identity for shared tokens.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -42,6 +43,8 @@ pub(super) struct Block {
     pub(super) start: u32,
     pub(super) token_ids: Vec<TokenId>,
     pub(super) logprobs: Vec<f32>,
+    pub(super) reference: Vec<f32>,
+    pub(super) top: TopLogprobs,
     pub(super) chunks: Vec<Chunk>,
     pub(super) messages: Vec<MessageRun>,
 }
@@ -74,19 +77,24 @@ impl Block {
         }
         let sampled: u32 = self.chunks.iter().map(|chunk| chunk.end - chunk.start).sum();
         self.logprobs.truncate(sampled as usize);
+        self.reference.truncate(sampled as usize);
+        self.top.truncate(sampled as usize);
         self.messages.retain(|run| run.start < end);
     }
 
     pub(super) fn shrink(&mut self) {
         self.token_ids.shrink_to_fit();
         self.logprobs.shrink_to_fit();
+        self.reference.shrink_to_fit();
+        self.top.shrink();
         self.chunks.shrink_to_fit();
         self.messages.shrink_to_fit();
     }
 
     pub(super) fn bytes(&self) -> usize {
         self.token_ids.capacity() * size_of::<TokenId>()
-            + self.logprobs.capacity() * size_of::<f32>()
+            + (self.logprobs.capacity() + self.reference.capacity()) * size_of::<f32>()
+            + self.top.bytes()
             + self.chunks.capacity() * size_of::<Chunk>()
             + self.messages.capacity() * size_of::<MessageRun>()
     }

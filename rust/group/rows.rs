@@ -41,6 +41,8 @@ impl Group {
             loss_mask,
             loss_weight,
             logprobs: trajectory.logprobs(),
+            ref_logprobs: columns.has_reference().then(|| columns.reference_logprobs()),
+            top_logprobs: columns.has_top().then(|| columns.top_logprobs()),
             advantages: self.advantage_column(trajectory, &pieces),
             message_index: columns.message_index(),
             turns: trajectory.turns().iter().map(turn_row).collect(),

@@ -25,6 +25,7 @@ pub(super) fn columns(batch: &Batch, kept: &[Kept]) -> Result<PackedColumns> {
         loss_weight: any(|view, row| !view.loss_weight.is_null(row)),
         logprobs: any(|view, row| !view.logprobs.is_null(row)),
         advantages: any(|view, row| !view.advantages.is_null(row)),
+        ref_logprobs: any(|view, row| view.ref_logprobs.is_some_and(|lists| !lists.is_null(row))),
         policy_version: any(|view, row| view.policy_versions.range(row).is_some()),
         tree: false,
     };
@@ -35,6 +36,11 @@ pub(super) fn columns(batch: &Batch, kept: &[Kept]) -> Result<PackedColumns> {
         view.logprobs.is_null(row) && view.sampled_mask.get(row).is_some_and(|mask| mask[..length].contains(&1))
     });
     refuse_mixture("logprobs", logprobs)?;
+    let reference = lacks(columns.ref_logprobs, |view, row, length| {
+        view.ref_logprobs.is_none_or(|lists| lists.is_null(row))
+            && view.sampled_mask.get(row).is_some_and(|mask| mask[..length].contains(&1))
+    });
+    refuse_mixture("ref_logprobs", reference)?;
     refuse_mixture("advantages", lacks(columns.advantages, |view, row, _| view.advantages.is_null(row)))?;
     Ok(columns)
 }
@@ -110,6 +116,7 @@ struct Page {
     logprobs: Option<MutableBuffer>,
     advantages: Option<MutableBuffer>,
     policy_version: Option<MutableBuffer>,
+    ref_logprobs: Option<MutableBuffer>,
     parent: Option<MutableBuffer>,
 }
 
@@ -130,6 +137,7 @@ impl Page {
             logprobs: columns.logprobs.then(|| take(4)),
             advantages: columns.advantages.then(|| take(4)),
             policy_version: columns.policy_version.then(|| take(8)),
+            ref_logprobs: columns.ref_logprobs.then(|| take(4)),
             parent: columns.tree.then(|| take(4)),
         }
     }
@@ -145,6 +153,7 @@ impl Page {
         let mut logprobs = self.logprobs.as_mut().map(Cut::new);
         let mut advantages = self.advantages.as_mut().map(Cut::new);
         let mut policy_version = self.policy_version.as_mut().map(Cut::new);
+        let mut ref_logprobs = self.ref_logprobs.as_mut().map(Cut::new);
         let mut parent = self.parent.as_mut().map(Cut::new);
         let bin = |size: &usize| Out {
             input_ids: input_ids.next(*size),
@@ -156,6 +165,7 @@ impl Page {
             logprobs: logprobs.as_mut().map(|cut| cut.next(*size)),
             advantages: advantages.as_mut().map(|cut| cut.next(*size)),
             policy_version: policy_version.as_mut().map(|cut| cut.next(*size)),
+            ref_logprobs: ref_logprobs.as_mut().map(|cut| cut.next(*size)),
             parent: parent.as_mut().map(|cut| cut.next(*size)),
         };
         sizes.iter().map(bin).collect()
@@ -180,7 +190,8 @@ impl Page {
             uint8(self.loss_mask),
         ];
         let floats = [self.loss_weight, self.logprobs, self.advantages].into_iter().flatten().map(float32);
-        always.into_iter().chain(floats).chain(self.policy_version.map(int64)).chain(self.parent.map(int32)).collect()
+        let behind = self.policy_version.map(int64).into_iter().chain(self.ref_logprobs.map(float32));
+        always.into_iter().chain(floats).chain(behind).chain(self.parent.map(int32)).collect()
     }
 }
 

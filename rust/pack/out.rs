@@ -23,6 +23,7 @@ pub(super) struct Out<'a> {
     pub(super) logprobs: Option<&'a mut [f32]>,
     pub(super) advantages: Option<&'a mut [f32]>,
     pub(super) policy_version: Option<&'a mut [i64]>,
+    pub(super) ref_logprobs: Option<&'a mut [f32]>,
     pub(super) parent: Option<&'a mut [i32]>,
 }
 
@@ -69,6 +70,9 @@ impl Out<'_> {
         }
         if let Some(out) = &mut self.policy_version {
             versions(&mut out[place.clone()], view, row, &own);
+        }
+        if let Some(out) = &mut self.ref_logprobs {
+            copy(&mut out[place.clone()], view.ref_logprobs.and_then(|lists| lists.get(row)), &own);
         }
         if kept.from == 0 {
             // Nothing predicts the first token of a row.
@@ -125,6 +129,9 @@ impl Out<'_> {
             if let Some(out) = &mut self.policy_version {
                 versions(&mut out[place..=place], view, row, &own);
             }
+            if let Some(out) = &mut self.ref_logprobs {
+                copy(&mut out[place..=place], view.ref_logprobs.and_then(|lists| lists.get(row)), &own);
+            }
             return;
         }
         let Some(weight) = &mut self.loss_weight else { return };
@@ -146,7 +153,8 @@ impl Out<'_> {
         self.segment_ids[start..].fill(-1);
         self.sampled_mask[start..].fill(0);
         self.loss_mask[start..].fill(0);
-        for out in [&mut self.loss_weight, &mut self.logprobs, &mut self.advantages].into_iter().flatten() {
+        let floats = [&mut self.loss_weight, &mut self.logprobs, &mut self.advantages, &mut self.ref_logprobs];
+        for out in floats.into_iter().flatten() {
             out[start..].fill(0.0);
         }
         if let Some(out) = &mut self.policy_version {

@@ -21,7 +21,7 @@ mod text;
 mod wire;
 mod words;
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use compiled::Compiled;
 pub use grammar::{Body, Calls, Frame, Grammar, KEY, Literals, Parts, Tags};
@@ -156,6 +156,26 @@ impl Parser {
         let after = prompt[opened..].to_vec();
         let closes = reasoning.is_some_and(|(_, close)| close.find(&after).is_some());
         if closes { Vec::new() } else { after }
+    }
+}
+
+/// The parsers of a renderer: learned when something is first read, from the template without and from the one with
+/// tools, then shared.
+#[derive(Debug, Clone, Default)]
+pub struct Learned(Arc<[OnceLock<Arc<Parser>>; 2]>);
+
+impl Learned {
+    /// The parser for conversations with or without tools. All calls name the same renderer and settings.
+    pub fn of(&self, renderer: &Renderer, settings: &RenderSettings, with_tools: bool) -> Result<Arc<Parser>> {
+        let with_tools = with_tools || !renderer.templates().are_named();
+        let known = &self.0[usize::from(with_tools)];
+        if let Some(parser) = known.get() {
+            return Ok(parser.clone());
+        }
+        let learn = |with_tools| Parser::learned(renderer, settings, with_tools);
+        // A chat that has only a template for tools is asked about turns of that one.
+        let learned = Arc::new(learn(with_tools).or_else(|_| learn(true))?);
+        Ok(known.get_or_init(|| learned).clone())
     }
 }
 

@@ -4,9 +4,10 @@ use numpy::npyffi::NPY_ARRAY_WRITEABLE;
 use numpy::{Element, PyArray1, PyArrayMethods, PyReadonlyArray1, PyUntypedArrayMethods};
 use pyo3::intern;
 use pyo3::prelude::*;
-use pyo3::types::{PyInt, PyList};
+use pyo3::types::{PyDict, PyInt, PyList};
 
 use super::error::to_python;
+use crate::top_logprobs::TopLogprobs;
 use crate::{Error, TokenId};
 
 /// Token ids from a numpy array, a buffer, a tensor or a sequence of integers.
@@ -122,4 +123,31 @@ pub(super) fn frozen<T: Element + Copy>(py: Python<'_>, values: Vec<T>) -> Bound
 /// A read-only numpy array of booleans.
 pub(super) fn frozen_mask<'py>(py: Python<'py>, mask: &[u8]) -> Bound<'py, PyArray1<bool>> {
     frozen(py, mask.iter().map(|value| *value != 0).collect())
+}
+
+/// The alternatives at sampled ids: for each of them a mapping from id to logprob.
+pub(super) fn top_logprobs(object: &Bound<'_, PyAny>) -> PyResult<TopLogprobs> {
+    let py = object.py();
+    let refuse = |what: &PyErr| {
+        let what = what.value(py);
+        to_python(py, &Error::value(format!("top_logprobs: {what}; give one mapping of ids to logprobs a sampled id")))
+    };
+    let mut top = TopLogprobs::default();
+    for token in object.try_iter().map_err(|error| refuse(&error))? {
+        let items = token?.call_method0("items").and_then(|items| items.try_iter()).map_err(|error| refuse(&error))?;
+        let items: PyResult<Vec<(TokenId, f32)>> = items.map(|item| item?.extract()).collect();
+        top.push(items.map_err(|error| refuse(&error))?);
+    }
+    Ok(top)
+}
+
+/// The alternatives at each token as a list of dicts; an empty dict where nothing was sampled.
+pub(super) fn alternatives<'py>(py: Python<'py>, top: &TopLogprobs) -> PyResult<Bound<'py, PyList>> {
+    let dicts = (0..top.len()).map(|token| {
+        let (ids, logprobs) = top.get(token);
+        let dict = PyDict::new(py);
+        ids.iter().zip(logprobs).try_for_each(|(id, logprob)| dict.set_item(id, logprob))?;
+        Ok(dict)
+    });
+    PyList::new(py, dicts.collect::<PyResult<Vec<_>>>()?)
 }

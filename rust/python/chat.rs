@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::ffi::CString;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use numpy::PyArray1;
 use pyo3::exceptions::PyUserWarning;
@@ -20,6 +20,7 @@ use super::options::{Options, clock, named_data};
 use super::parse::{self, PyMessage, PyParseStream};
 use super::rendered::{PyRendered, choice};
 use super::stream::PyTextStream;
+use super::template::warn_unread;
 use super::trajectory::{PyTrajectory, identity};
 use crate::audit::Audit;
 use crate::message::Conversation;
@@ -27,7 +28,7 @@ use crate::parse::{Grammar, Parser};
 use crate::render::{ControlTokens, RenderSettings, Renderer, StopSource, StopToken, Templates};
 use crate::template::{Clock, Template};
 use crate::tokenizer::Tokenizer;
-use crate::trajectory::{Dialogue, History};
+use crate::trajectory::{Dialogue, History, Reader};
 use crate::{Error, Result, TokenId};
 
 /// A shorter text is encoded before another thread could take the GIL.
@@ -39,8 +40,8 @@ pub(super) struct PyChat {
     renderer: Renderer,
     /// Set once a person was told what the template does to history.
     history_told: AtomicBool,
-    /// Learned when something is first parsed: from the template without and from the one with tools.
-    parsers: [OnceLock<Arc<Parser>>; 2],
+    /// What is learned of the template.
+    reader: Reader,
     /// The format that was declared last.
     declared: Mutex<Option<Arc<Parser>>>,
 }
@@ -51,15 +52,7 @@ impl PyChat {
         if let Some(grammar) = grammar {
             return self.declared(py, parse::grammar(grammar)?);
         }
-        let with_tools = with_tools || !self.renderer.templates().are_named();
-        let known = &self.parsers[usize::from(with_tools)];
-        if let Some(parser) = known.get() {
-            return Ok(parser.clone());
-        }
-        let learn = |with_tools| Parser::learned(&self.renderer, &RenderSettings::default(), with_tools);
-        // A chat that has only a template for tools is asked about turns of that one.
-        let learned = detached(py, || learn(with_tools).or_else(|_| learn(true)))?;
-        Ok(known.get_or_init(|| Arc::new(learned)).clone())
+        detached(py, || self.reader.parser.of(&self.renderer, &RenderSettings::default(), with_tools))
     }
 
     /// The parser of a declared format; one that is declared again is laid out already.
@@ -73,6 +66,11 @@ impl PyChat {
         let parser = detached(py, || Ok(Arc::new(Parser::declared(&self.renderer, grammar))))?;
         *last() = Some(parser.clone());
         Ok(parser)
+    }
+
+    /// What is learned of the template.
+    pub(super) fn reader(&self) -> &Reader {
+        &self.reader
     }
 
     /// The engine, for other classes that render with it.
@@ -119,7 +117,7 @@ impl PyChat {
         Ok(Self {
             renderer,
             history_told: AtomicBool::new(false),
-            parsers: <[OnceLock<_>; 2]>::default(),
+            reader: Reader::default(),
             declared: Mutex::default(),
         })
     }
@@ -173,7 +171,10 @@ impl PyChat {
         let options = Options::read(py, options, defaults)?;
         let conversation = options.conversation(messages)?;
         slf.get().warn_unread(py, &conversation, &options.settings)?;
+        // A template that is chosen by name has a format of its own.
+        let reader = if options.settings.template.is_none() { slf.get().reader.clone() } else { Reader::default() };
         let dialogue = Dialogue {
+            reader,
             renderer: slf.get().renderer.clone(),
             settings: options.settings,
             conversation,
@@ -316,9 +317,18 @@ impl PyChat {
         self.renderer.describe()
     }
 
-    /// The arguments of the constructor, for pickling.
+    /// The SHA-256 of the `tokenizer.json` it was made of.
+    fn _tokenizer_sha256(&self) -> &str {
+        self.renderer.tokenizer().sha256()
+    }
+
+    /// A `tokenizer.json` that makes the tokenizer again.
+    fn _tokenizer_json<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
+        detached(py, || self.renderer.tokenizer().to_json()).map(|json| PyBytes::new(py, json.as_bytes()))
+    }
+
+    /// The further arguments of the constructor, for pickling.
     fn _parts<'py>(&self, py: Python<'py>) -> PyResult<Parts<'py>> {
-        let json = detached(py, || self.renderer.tokenizer().to_json())?;
         let templates = self.renderer.templates();
         let mut named = templates
             .entries()
@@ -331,11 +341,11 @@ impl PyChat {
         };
         let given = self.renderer.given_stops().iter();
         let stops = given.map(|stop| (stop.id, stop.sources.first().map_or("argument", |source| source.name())));
-        Ok((PyBytes::new(py, json.as_bytes()), templates, self.special_tokens(py)?, stops.collect()))
+        Ok((templates, self.special_tokens(py)?, stops.collect()))
     }
 }
 
-type Parts<'py> = (Bound<'py, PyBytes>, Option<Sources>, Bound<'py, PyDict>, Vec<(TokenId, &'static str)>);
+type Parts<'py> = (Option<Sources>, Bound<'py, PyDict>, Vec<(TokenId, &'static str)>);
 
 impl PyChat {
     fn warn_unread(&self, py: Python<'_>, conversation: &Conversation, settings: &RenderSettings) -> PyResult<()> {
@@ -361,16 +371,6 @@ impl PyChat {
         );
         warn(py, "HistoryWarning", &warning)
     }
-}
-
-/// Warns of template arguments that the template never reads: most are misspelt.
-pub(super) fn warn_unread(py: Python<'_>, template: &Template, conversation: &Conversation) -> PyResult<()> {
-    for (name, _) in &conversation.arguments {
-        if let Some(warning) = template.unread_argument(name) {
-            PyErr::warn(py, &py.get_type::<PyUserWarning>(), &CString::new(&*warning)?, 1)?;
-        }
-    }
-    Ok(())
 }
 
 fn compile(sources: Option<Sources>) -> Result<Templates> {

@@ -12,6 +12,7 @@ use pyo3_arrow::buffer::PyArrowBuffer;
 use super::error::to_python;
 use crate::Error;
 use crate::row::{Fork, Row, TurnRow, VersionRun};
+use crate::top_logprobs::TopLogprobs;
 
 /// The row that a mapping with the column names of the contract describes.
 pub(super) fn row_from(index: usize, row: &Bound<'_, PyAny>) -> PyResult<Row> {
@@ -29,6 +30,8 @@ pub(super) fn row_from(index: usize, row: &Bound<'_, PyAny>) -> PyResult<Row> {
         loss_mask: source.list("loss_mask")?.unwrap_or_else(|| sampled_mask.clone()),
         loss_weight: source.list("loss_weight")?,
         logprobs: source.list("logprobs")?,
+        ref_logprobs: source.list("ref_logprobs")?,
+        top_logprobs: top_logprobs(&source)?,
         advantages: source.list("advantages")?,
         message_index: source.list("message_index")?.unwrap_or_else(|| vec![-1; length]),
         turns: source.items("turns")?.unwrap_or_default().iter().map(turn).collect::<PyResult<_>>()?,
@@ -165,6 +168,22 @@ fn turn(item: &Bound<'_, PyAny>) -> PyResult<TurnRow> {
         finish_reason: item.get_item("finish_reason")?.extract()?,
         reward: reward.extract()?,
     })
+}
+
+fn top_logprobs(source: &Source<'_, '_>) -> PyResult<Option<TopLogprobs>> {
+    let Some(items) = source.items("top_logprobs")? else { return Ok(None) };
+    let mut top = TopLogprobs::default();
+    for item in items {
+        let ids: Vec<i32> = numbers(&item.get_item("ids")?).map_err(|error| source.refused("top_logprobs", &error))?;
+        let values: Vec<f32> =
+            numbers(&item.get_item("logprobs")?).map_err(|error| source.refused("top_logprobs", &error))?;
+        if ids.len() != values.len() {
+            let error = PyTypeError::new_err(format!("{} ids with {} logprobs", ids.len(), values.len()));
+            return Err(source.refused("top_logprobs", &error));
+        }
+        top.push(ids.into_iter().zip(values));
+    }
+    Ok(Some(top))
 }
 
 fn versions(source: &Source<'_, '_>) -> PyResult<Option<Vec<VersionRun>>> {

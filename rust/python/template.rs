@@ -1,17 +1,18 @@
 //! `ChatTemplate`: a chat template without a tokenizer.
 
+use std::ffi::CString;
 use std::sync::Arc;
 
+use pyo3::exceptions::PyUserWarning;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use rayon::prelude::*;
 
-use super::chat::warn_unread;
 use super::convert;
 use super::gil::detached;
 use super::options::{Options, named_data};
 use super::span::PySpan;
-use crate::message::Data;
+use crate::message::{Conversation, Data};
 use crate::render::CodePoints;
 use crate::template::{RenderOptions, RenderedText, Template};
 use crate::threads;
@@ -141,4 +142,14 @@ impl PyRenderedText {
     fn __repr__(&self) -> String {
         format!("RenderedText({} characters, {} spans)", self.text.text.chars().count(), self.text.spans.len())
     }
+}
+
+/// Warns of template arguments that the template never reads: most are misspelt.
+pub(super) fn warn_unread(py: Python<'_>, template: &Template, conversation: &Conversation) -> PyResult<()> {
+    for (name, _) in &conversation.arguments {
+        if let Some(warning) = template.unread_argument(name) {
+            PyErr::warn(py, &py.get_type::<PyUserWarning>(), &CString::new(&*warning)?, 1)?;
+        }
+    }
+    Ok(())
 }

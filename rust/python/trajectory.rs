@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use numpy::PyArray1;
 use pyo3::prelude::*;
-use pyo3::types::PyType;
+use pyo3::types::{PyList, PyType};
 
 use super::arrays::{self, frozen, frozen_mask};
 use super::chat::PyChat;
@@ -82,7 +82,7 @@ impl PyTrajectory {
         detached(token_ids.py(), || Trajectory::from_prompt(&ids, vocab_size, identity)).map(Self::new)
     }
 
-    #[pyo3(signature = (token_ids, logprobs=None, *, finish_reason="stop", policy_version=None, message=None, continues=false, logprob_kind=None))]
+    #[pyo3(signature = (token_ids, logprobs=None, *, finish_reason="stop", policy_version=None, message=None, continues=false, logprob_kind=None, reference_logprobs=None, top_logprobs=None))]
     #[expect(clippy::too_many_arguments, reason = "the arguments of the Python method")]
     fn act(
         slf: &Bound<'_, Self>,
@@ -93,12 +93,18 @@ impl PyTrajectory {
         message: Option<&Bound<'_, PyAny>>,
         continues: bool,
         logprob_kind: Option<&str>,
+        reference_logprobs: Option<&Bound<'_, PyAny>>,
+        top_logprobs: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<PyTurn> {
         let ids = arrays::token_ids("act", token_ids)?;
         let values = logprobs.map(|values| arrays::floats("logprobs", values)).transpose()?;
+        let reference = reference_logprobs.map(|values| arrays::floats("reference_logprobs", values)).transpose()?;
+        let top = top_logprobs.map(arrays::top_logprobs).transpose()?;
         let act = Act {
             token_ids: &ids,
             logprobs: values.as_deref(),
+            reference_logprobs: reference.as_deref(),
+            top_logprobs: top.as_ref(),
             finish_reason,
             policy_version,
             logprob_kind,
@@ -235,6 +241,20 @@ impl PyTrajectory {
     #[getter]
     fn logprobs<'py>(&self, py: Python<'py>) -> Option<Bound<'py, PyArray1<f32>>> {
         self.snapshot().logprobs().map(|values| frozen(py, values))
+    }
+
+    #[getter]
+    fn reference_logprobs<'py>(&self, py: Python<'py>) -> Option<Bound<'py, PyArray1<f32>>> {
+        let snapshot = self.snapshot();
+        let columns = snapshot.columns();
+        columns.has_reference().then(|| frozen(py, columns.reference_logprobs()))
+    }
+
+    #[getter]
+    fn top_logprobs<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyList>>> {
+        let snapshot = self.snapshot();
+        let columns = snapshot.columns();
+        columns.has_top().then(|| arrays::alternatives(py, &columns.top_logprobs())).transpose()
     }
 
     #[getter]

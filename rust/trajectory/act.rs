@@ -4,8 +4,9 @@ use std::sync::Arc;
 
 use super::turn::{Turn, TurnReward};
 use super::{Logprobs, Stage, Trajectory};
-use crate::columns::Origin;
+use crate::columns::{Columns, Origin, Sampled};
 use crate::message::Data;
+use crate::top_logprobs::TopLogprobs;
 use crate::{Error, Result, TokenId};
 
 /// Logprobs at or below this are what engines write when they have none (vLLM writes -9999.0).
@@ -23,6 +24,10 @@ pub struct Act<'a> {
     pub logprobs: Option<&'a [f32]>,
     /// Why the engine stopped, in its own word.
     pub finish_reason: &'a str,
+    /// The logprobs of the same ids under a reference model.
+    pub reference_logprobs: Option<&'a [f32]>,
+    /// The likeliest alternatives at each sampled id.
+    pub top_logprobs: Option<&'a TopLogprobs>,
     /// The policy version that sampled.
     pub policy_version: Option<i64>,
     /// What the logprobs are: `raw`, `processed`, or a word of one's own.
@@ -48,6 +53,8 @@ impl Trajectory {
         }
         check_ids(&place, act.token_ids, self.vocabulary)?;
         let logprobs = self.check_logprobs(&place, act)?;
+        self.check_reference(&place, act)?;
+        self.check_top(&place, act)?;
         self.check_version(&place, act.policy_version)?;
         self.record(turn, act, logprobs);
         Ok(turn)
@@ -80,7 +87,7 @@ impl Trajectory {
                 Logprobs::Undecided | Logprobs::Absent => Ok(Logprobs::Absent),
             };
         };
-        check_values(place, values, act.token_ids.len())?;
+        check_values(place, "logprob", values, act.token_ids.len())?;
         let kind = act.logprob_kind.map(Arc::from);
         match &self.logprobs {
             Logprobs::Undecided => Ok(Logprobs::Recorded(kind)),
@@ -96,14 +103,50 @@ impl Trajectory {
         }
     }
 
+    fn check_reference(&self, place: &str, act: &Act<'_>) -> Result<()> {
+        self.check_presence(place, "reference_logprobs", act.reference_logprobs.is_some(), Columns::has_reference)?;
+        let Some(values) = act.reference_logprobs else { return Ok(()) };
+        check_values(place, "reference logprob", values, act.token_ids.len())
+    }
+
+    fn check_top(&self, place: &str, act: &Act<'_>) -> Result<()> {
+        self.check_presence(place, "top_logprobs", act.top_logprobs.is_some(), Columns::has_top)?;
+        let Some(top) = act.top_logprobs else { return Ok(()) };
+        let expected = act.token_ids.len();
+        if top.len() != expected {
+            let found = top.len();
+            return Err(Error::trajectory(format!(
+                "{place}: top_logprobs of {found} tokens for {expected} sampled ids; the length must be the same, nothing \
+                 is padded or cut"
+            )));
+        }
+        for token in 0..top.len() {
+            let (ids, values) = top.get(token);
+            let place = format!("{place}, top_logprobs of token {token}");
+            if ids.is_empty() {
+                return Err(Error::trajectory(format!(
+                    "{place}: no alternatives; give at least one, or none anywhere"
+                )));
+            }
+            check_ids(&place, ids, self.vocabulary)?;
+            check_values(&place, "logprob", values, ids.len())?;
+        }
+        Ok(())
+    }
+
     fn check_version(&self, place: &str, version: Option<i64>) -> Result<()> {
-        let earlier = self.columns.chunks().next().map(|chunk| chunk.version.is_some());
-        if earlier.is_none_or(|recorded| recorded == version.is_some()) {
+        let recorded = |columns: &Columns| columns.chunks().next().is_some_and(|chunk| chunk.version.is_some());
+        self.check_presence(place, "policy_version", version.is_some(), recorded)
+    }
+
+    /// Refuses what only some turns have.
+    fn check_presence(&self, place: &str, what: &str, given: bool, recorded: impl Fn(&Columns) -> bool) -> Result<()> {
+        if self.columns.chunks().next().is_none() || recorded(&self.columns) == given {
             return Ok(());
         }
-        let (now, before) = if version.is_some() { ("a", "none") } else { ("no", "one") };
+        let (now, before) = if given { ("", "none") } else { ("no ", "it") };
         Err(Error::trajectory(format!(
-            "{place}: {now} policy_version, though earlier turns have {before}; a trajectory records all or none"
+            "{place}: {now}{what}, though earlier turns have {before}; a trajectory records all or none"
         )))
     }
 
@@ -112,13 +155,13 @@ impl Trajectory {
         let start = self.columns.len() as u32;
         let message = self.next_message();
         let finish_reason: Arc<str> = act.finish_reason.into();
-        self.columns.sample(
-            act.token_ids,
-            act.logprobs.unwrap_or_default(),
-            message,
-            origin.clone(),
-            act.policy_version,
-        );
+        let sampled = Sampled {
+            token_ids: act.token_ids,
+            logprobs: act.logprobs.unwrap_or_default(),
+            reference_logprobs: act.reference_logprobs.unwrap_or_default(),
+            top_logprobs: act.top_logprobs,
+        };
+        self.columns.sample(&sampled, message, origin.clone(), act.policy_version);
         let end = self.columns.len() as u32;
         if let Some(open) = self.turns.get_mut(turn) {
             open.end = end;
@@ -148,10 +191,10 @@ pub(super) fn check_ids(place: &str, token_ids: &[TokenId], vocabulary: Option<u
     }
 }
 
-fn check_values(place: &str, values: &[f32], expected: usize) -> Result<()> {
+fn check_values(place: &str, what: &str, values: &[f32], expected: usize) -> Result<()> {
     if values.len() != expected {
         return Err(Error::trajectory(format!(
-            "{place}: {} logprobs for {expected} sampled ids; the length must be the same, nothing is padded or cut",
+            "{place}: {} {what}s for {expected} sampled ids; the length must be the same, nothing is padded or cut",
             values.len()
         )));
     }
@@ -165,7 +208,7 @@ fn check_values(place: &str, values: &[f32], expected: usize) -> Result<()> {
     match values.iter().enumerate().find_map(|(token, value)| Some((token, *value, reason(*value)?))) {
         None => Ok(()),
         Some((token, value, reason)) => Err(Error::trajectory(format!(
-            "{place}, token {token}: the logprob {value} is {reason}; record what the engine sampled with, or no \
+            "{place}, token {token}: the {what} {value} is {reason}; record what the engine sampled with, or no \
              logprobs at all"
         ))),
     }

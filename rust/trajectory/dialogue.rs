@@ -6,6 +6,7 @@ use std::sync::Arc;
 use serde_json::{Map, Value, json};
 use sha2::{Digest, Sha256};
 
+use super::ambiguity::Reader;
 use crate::message::{Conversation, Data, Dict};
 use crate::render::{ControlTokens, RenderSettings, Renderer};
 use crate::{Error, ErrorKind, Result, TokenId};
@@ -58,6 +59,8 @@ pub struct Dialogue {
     pub media_placeholders: bool,
     /// The message that the caller gave for the open turn; else its text is its content.
     pub explicit: Option<Data>,
+    /// What is learned of the template; shared by all trajectories that render so.
+    pub reader: Reader,
     /// The caller's own object behind the renderer, carried along for the caller.
     pub chat: Option<Arc<dyn Any + Send + Sync>>,
 }

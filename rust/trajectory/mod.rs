@@ -7,6 +7,7 @@
 //! same turn). Every operation checks first and changes afterwards: what fails leaves no trace.
 
 mod act;
+mod ambiguity;
 mod change;
 mod dialogue;
 mod history;
@@ -22,13 +23,14 @@ use std::sync::Arc;
 use serde_json::{Map, Value};
 
 pub use act::Act;
+pub use ambiguity::Reader;
 pub use dialogue::{Dialogue, History};
 pub use history::{Class, Divergence};
 pub use identity::Identity;
 pub use merge::{Record, merge, merged_identity};
 pub use observe::Observation;
 pub use rewriting::Rewriting;
-pub use saved::{ChatObject, Saved};
+pub use saved::{ChatObject, ChatParts, Saved};
 pub use turn::{Turn, TurnReward};
 
 use crate::columns::Columns;

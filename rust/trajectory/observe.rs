@@ -27,7 +27,7 @@ enum Content {
     /// The tape goes on.
     Tail(Tail),
     /// A new fragment begins, with these columns.
-    Fragment { columns: Columns, at: usize, kind: &'static str },
+    Fragment { columns: Box<Columns>, at: usize, kind: &'static str },
 }
 
 impl Trajectory {
@@ -71,6 +71,7 @@ impl Trajectory {
             from: self.checkpoint.as_ref(),
         };
         let (tail, checkpoint) = bridge.tail().map_err(|error| self.explain(error, dialogue))?;
+        self.expect_one_tail(dialogue, &bridge, &tail)?;
         Ok(Observation { last, conversation, content: Content::Tail(tail), checkpoint })
     }
 
@@ -88,7 +89,7 @@ impl Trajectory {
                 None
             }
             Content::Fragment { columns, at, kind } => {
-                let mut fragment = self.supersede(columns, at, kind);
+                let mut fragment = self.supersede(*columns, at, kind);
                 fragment.enter(stage, conversation, checkpoint);
                 Some(fragment)
             }
@@ -137,7 +138,7 @@ impl Trajectory {
         let mut columns = self.columns.inherit(at);
         let index = rendered.message_index();
         columns.observe(&new[at..], runs(&index[at..]));
-        Ok((Content::Fragment { columns, at, kind }, checkpoint))
+        Ok((Content::Fragment { columns: Box::new(columns), at, kind }, checkpoint))
     }
 
     /// The fragment that goes on from here; this one is closed.

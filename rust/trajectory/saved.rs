@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value, json};
 
-use super::{Dialogue, History, Identity, Logprobs, Stage, Trajectory, Turn, TurnReward};
+use super::{Dialogue, History, Identity, Logprobs, Reader, Stage, Trajectory, Turn, TurnReward};
 use crate::columns::{Chunk, Columns, MessageRun, Origin, SavedColumns};
 use crate::message::{Conversation, Data};
 use crate::render::{ControlTokens, RenderSettings, Renderer, Seams};
@@ -15,6 +15,17 @@ use crate::{Error, Result};
 
 /// The caller's own object behind a renderer.
 pub type ChatObject = Arc<dyn Any + Send + Sync>;
+
+/// What a trajectory needs of a chat.
+#[derive(Debug)]
+pub struct ChatParts {
+    /// The template and the tokenizer.
+    pub renderer: Renderer,
+    /// What was learned of the template.
+    pub reader: Reader,
+    /// The caller's own object behind them.
+    pub object: ChatObject,
+}
 
 /// Plain data: numbers that are many as arrays, everything else as one JSON text.
 #[derive(Debug, Clone)]
@@ -35,8 +46,8 @@ impl Trajectory {
         saved
     }
 
-    /// The trajectory that was saved; `chat` is its renderer and the object behind it, if it has one.
-    pub fn restore(saved: Vec<Saved>, chat: Option<&(Renderer, ChatObject)>) -> Result<Self> {
+    /// The trajectory that was saved; `chat` is what it renders with, if it does.
+    pub fn restore(saved: Vec<Saved>, chat: Option<&ChatParts>) -> Result<Self> {
         let mut last = None;
         for fragment in saved {
             let trajectory = serde_json::from_str(&fragment.structure)
@@ -125,7 +136,7 @@ fn dialogue(dialogue: &Dialogue) -> Value {
 fn restored(
     columns: SavedColumns,
     structure: &Value,
-    chat: Option<&(Renderer, ChatObject)>,
+    chat: Option<&ChatParts>,
     parent: Option<Arc<Trajectory>>,
 ) -> Option<Trajectory> {
     let columns = SavedColumns {
@@ -231,7 +242,7 @@ fn data(value: &Value) -> Option<Data> {
     Data::from_json(value.as_str()?).ok()
 }
 
-fn read_dialogue(saved: &Value, (renderer, chat): &(Renderer, ChatObject)) -> Option<Dialogue> {
+fn read_dialogue(saved: &Value, ChatParts { renderer, reader, object: chat }: &ChatParts) -> Option<Dialogue> {
     let argument = |value: &Value| Some((text(&value[0])?, data(&value[1])?));
     let mut settings = RenderSettings {
         control_tokens: if saved["guarded"].as_bool()? { ControlTokens::Template } else { ControlTokens::All },
@@ -253,6 +264,7 @@ fn read_dialogue(saved: &Value, (renderer, chat): &(Renderer, ChatObject)) -> Op
         history: History::parse(saved["history"].as_str()?).ok()?,
         media_placeholders: saved["media"].as_bool()?,
         explicit: data(&saved["explicit"]),
+        reader: reader.clone(),
         chat: Some(Arc::clone(chat)),
     })
 }

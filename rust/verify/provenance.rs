@@ -10,7 +10,7 @@ use crate::TokenId;
 use crate::message::{Conversation, Data};
 use crate::render::{ControlTokens, RenderSettings, Renderer, Seams};
 use crate::template::Clock;
-use crate::trajectory::{Dialogue, History};
+use crate::trajectory::{Dialogue, History, Reader};
 
 /// Why a row cannot be rendered again.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -95,6 +95,7 @@ impl Known {
             history: History::Keep,
             media_placeholders: true,
             explicit: None,
+            reader: Reader::default(),
             chat: None,
         };
         Ok((dialogue, other))

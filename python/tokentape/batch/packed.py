@@ -116,6 +116,11 @@ class PackedBatch:
         return self.core.column("policy_version")
 
     @property
+    def ref_logprobs(self) -> NDArray[np.float32] | None:
+        """The same under a reference model, float32 of shape (tokens,), 0.0 elsewhere; None if never recorded."""
+        return self.core.column("ref_logprobs")
+
+    @property
     def cu_seqlens(self) -> NDArray[np.int32]:
         """Where each segment starts, and the end: int32 of shape (segments + 1,)."""
         return self.core.column("cu_seqlens")

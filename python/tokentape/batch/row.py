@@ -10,6 +10,8 @@ if TYPE_CHECKING:
 
 __all__ = ["Row"]
 
+# Columns of the contract that a table may lack.
+_OPTIONAL = frozenset({"ref_logprobs", "top_logprobs"})
 _JSON_COLUMNS = frozenset({"metrics", "messages", "tools", "provenance"})
 
 
@@ -39,6 +41,8 @@ class Row:
         try:
             value = self._columns[name]
         except KeyError:
+            if name in _OPTIONAL:
+                return None
             raise AttributeError(f"the row has no column {name!r}; it has {', '.join(self._columns)}") from None
         return json.loads(value) if name in _JSON_COLUMNS else value
 

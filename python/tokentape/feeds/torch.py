@@ -31,6 +31,7 @@ _COLUMNS = (
     "logprobs",
     "advantages",
     "policy_version",
+    "ref_logprobs",
     "cu_seqlens",
     "seq_lens",
 )
@@ -54,8 +55,8 @@ def to_torch(
 
     Returns:
         `input_ids`, `position_ids`, `segment_ids`, `cu_seqlens`, `seq_lens` (int32), `sampled_mask`, `loss_mask`
-        (bool), `loss_weight`, `logprobs`, `advantages` (float32) and `policy_version` (int64) where the packing has
-        them, and `max_seqlen` (int).
+        (bool), `loss_weight`, `logprobs`, `advantages`, `ref_logprobs` (float32) and `policy_version` (int64) where the
+        packing has them, and `max_seqlen` (int).
 
     Example:
         >>> import tokentape as tt
