@@ -129,6 +129,17 @@ fn a_loop_that_begins_otherwise_is_done_again() {
 }
 
 #[test]
+fn what_goes_into_a_namespace_inside_a_list_or_dict_is_not_lost() {
+    let all: Vec<Data> = ["one", "two", "three"].map(|text| message("user", text)).into();
+    let body =
+        "{% for m in messages %}{% set inner = outer[0] %}{% set inner.n = inner.n + 1 %}{{ inner.n }}{% endfor %}";
+    for outer in ["[namespace(n=0)]", "(namespace(n=0),)", "{0: namespace(n=0)}", "[namespace(n=0), [namespace(n=0)]]"]
+    {
+        assert_eq!(taken_over(&format!("{{% set outer = {outer} %}}{body}"), &all[..2], &all), 0, "{outer}");
+    }
+}
+
+#[test]
 fn a_message_that_was_replaced_is_read_again() {
     let all: Vec<Data> = ["one", "two", "three"].map(|text| message("user", text)).into();
     let replaced = |place: usize| {

@@ -70,12 +70,18 @@ impl Frozen {
         })
     }
 
+    /// A value inside a list, tuple or dict. A namespace has no frozen form there: what is put into it would go unseen,
+    /// since only those that variables hold are looked at when an iteration is over.
+    fn inside(value: &Value<'_>, depth: usize) -> Option<Self> {
+        Self::at(value, depth).filter(|frozen| !matches!(frozen, Self::Namespace(_)))
+    }
+
     fn items(items: &List<'_>, depth: usize, form: fn(Vec<Self>, Mark) -> Self) -> Option<Self> {
         match items {
             List::Messages(messages) => messages.first().map(|message| Self::Messages(message.index)),
             List::Data(items, mark) => Some(Self::Given(items.as_ptr().addr(), items.len(), *mark)),
             List::Built(_) | List::Picked(_) => {
-                let frozen = items.iter().map(|item| Self::at(&item, depth)).collect::<Option<_>>()?;
+                let frozen = items.iter().map(|item| Self::inside(&item, depth)).collect::<Option<_>>()?;
                 Some(form(frozen, items.owner()))
             }
         }
@@ -86,7 +92,7 @@ impl Frozen {
             Map::Message(message) => Some(Self::Message(message.index)),
             Map::Data(dict, mark) => Some(Self::Given(std::ptr::from_ref(*dict).addr(), usize::MAX, *mark)),
             Map::Built(_) => {
-                let entry = |(key, value)| Some((Self::at(&key, depth)?, Self::at(&value, depth)?));
+                let entry = |(key, value)| Some((Self::inside(&key, depth)?, Self::inside(&value, depth)?));
                 map.entries().map(entry).collect::<Option<_>>().map(Self::Dict)
             }
         }
