@@ -199,7 +199,7 @@ def grown(chat: tt.Chat, megabytes: int) -> int:
 def test_random_text_does_not_grow_the_cache():
     chat = tt.Chat.from_pretrained(corpus.tokenizer_folder("qwen3"))
     grown(chat, 3)
-    assert grown(chat, 12) < 6_000_000
+    assert grown(chat, 12) < 10_000_000
 
 
 @pytest.mark.long
