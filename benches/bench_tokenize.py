@@ -181,7 +181,7 @@ def main() -> None:
     """Measures every folder."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folders", type=Path, nargs="+", metavar="MODEL_FOLDER")
-    parser.add_argument("--megabytes", type=float, default=1.5, help="text of one pass")
+    parser.add_argument("--megabytes", type=float, default=1.2, help="text of one pass")
     arguments = parser.parse_args()
     if _core.build_profile != "release":
         parser.error("this is a debug build; its figures mean nothing")

@@ -74,7 +74,9 @@ class Chats:
         self._prose, self._code = iter(prose), iter(code)
 
     def _turn(self) -> list[dict[str, Any]]:
-        question = next(self._prose)
+        question = next(self._prose, None)
+        if question is None:
+            raise SystemExit("Python's own library holds no more prose: ask for less text")
         if self._random.random() < 0.2:
             question += " " + self._random.choice(OTHER_SCRIPTS)
         code = next(self._code)
