@@ -20,6 +20,8 @@ import warnings
 import numpy as np
 import pytest
 
+#: What verl imports and neither its batches nor its losses use.
+VERL = ("ray", "codetiming", "PIL", "cachetools", "hydra", "omegaconf", "torchdata")
 #: What AReaL imports and neither its actor's loss nor its trees use.
 AREAL = (
     "PIL", "aiofiles", "aiohttp", "colorlog", "einops", "flask", "hydra", "lark", "numba", "pybase64", "ray", "swanlab",

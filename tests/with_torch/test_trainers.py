@@ -9,21 +9,11 @@ import numpy as np
 import pytest
 
 import tokentape as tt
-from trainers import assert_same_step, clipped, group_rows, grpo, small_model, trainer
+from trainers import VERL, assert_same_step, clipped, grpo, trainer
 
 torch = pytest.importorskip("torch")
 pytest.importorskip("transformers")
 pytestmark = [pytest.mark.torch, pytest.mark.filterwarnings("ignore")]
-
-
-@pytest.fixture(scope="module")
-def model():
-    return small_model()
-
-
-@pytest.fixture(scope="module")
-def rows(model):
-    return group_rows(model)
 
 
 def test_atropos_takes_a_step_of_its_example_trainer(model, rows):
@@ -55,9 +45,6 @@ def test_atropos_takes_a_step_of_its_example_trainer(model, rows):
             step = 0.1 * gradient / max(1.0, float(norm) + 1e-6)  # the trainer clips the norm at 1
             assert torch.allclose(parameter, old - step, atol=1e-6)
             parameter.copy_(old)
-
-
-VERL = ("ray", "codetiming", "PIL", "cachetools", "hydra", "omegaconf", "torchdata")
 
 
 def test_verl_computes_advantages_and_the_clipped_loss(model, rows):

@@ -9,27 +9,16 @@ import pytest
 
 import tokentape as tt
 from table_rows import full_row
-from trainers import AREAL, assert_same_step, clipped, group_rows, own_logprobs, small_model, trainer
+from trainers import AREAL, VERL, assert_same_step, clipped, group_rows, own_logprobs, trainer
 
 torch = pytest.importorskip("torch")
 pytest.importorskip("transformers")
 pytestmark = [pytest.mark.torch, pytest.mark.filterwarnings("ignore")]
 
 ART = ("PIL", "dotenv", "litellm", "nest_asyncio", "peft", "weave", "tblib")
-VERL = ("ray", "codetiming", "PIL", "cachetools", "hydra", "omegaconf", "torchdata")
 
 ROWS = [full_row(index, prompt=3 + index, turns=(4,) * (1 + index % 3)) for index in range(6)]
 BATCH = tt.Batch.from_rows(ROWS)
-
-
-@pytest.fixture(scope="module")
-def model():
-    return small_model()
-
-
-@pytest.fixture(scope="module")
-def rows(model):
-    return group_rows(model)
 
 
 def tree_logits(model, packed):
