@@ -5,13 +5,15 @@
 Every timed call gets fresh message objects with fresh text; templates are compiled once and warm. A figure is the
 median over the corpus's templates and conversations that both engines render, of the ratio of the best of the repeats;
 the engines take turns. On shared cores only ratios mean anything. What the call and the conversion of its objects take
-is measured with a template that is one letter.
+is measured with a template that is one letter. *Cores*: how much less time `render_batch` takes on two cores than on
+one, each in a process of its own that may use no other; *held* is the part of its work that holds the GIL.
 """
 
 from __future__ import annotations
 
 import copy
 import json
+import multiprocessing
 import os
 import random
 import statistics
@@ -26,6 +28,8 @@ from tokentape import _core
 
 REPEATS = 7
 CASES = 400
+BATCHES = 20
+BATCH = 512
 SPECIAL_TOKENS = {"bos_token": "<s>", "eos_token": "</s>"}
 
 
@@ -117,6 +121,51 @@ def measure(corpus: Path) -> dict[str, list[float]]:
     return ratios
 
 
+def batches(corpus: Path, cores: set[int]) -> tuple[float, float, float]:
+    """Seconds of `render_batch` on these cores, seconds of the calling thread, and of all threads."""
+    os.sched_setaffinity(0, cores)
+    warnings.simplefilter("ignore")
+    conversations = [case["messages"] for case in json.loads((corpus / "conversations.json").read_text())]
+    names = sorted(path.name for path in (corpus / "templates").glob("*.jinja"))
+    total = (0.0, 0.0, 0.0)
+    for name in random.Random(0).sample(names, BATCHES):
+        with (corpus / "templates" / name).open(newline="") as file:
+            template = tt.ChatTemplate(file.read(), special_tokens=SPECIAL_TOKENS)
+        good = [messages for messages in conversations if renders(template, messages)]
+        times = []
+        for salt in range(REPEATS if good else 0):
+            batch = [fresh(good[index % len(good)], salt * BATCH + index) for index in range(BATCH)]
+            starts = time.perf_counter(), time.thread_time(), time.process_time()
+            results = template.render_batch(batch)
+            ends = time.perf_counter(), time.thread_time(), time.process_time()
+            times.append(tuple(end - start for start, end in zip(starts, ends, strict=True)))
+            del results
+        total = tuple(sum(pair) for pair in zip(total, min(times, default=(0.0,) * 3), strict=True))
+    return total
+
+
+def renders(template: tt.ChatTemplate, messages: Any) -> bool:
+    try:
+        template.render(messages)
+    except tt.RenderError:
+        return False
+    return True
+
+
+def threads(corpus: Path) -> None:
+    """Prints what a second core gives to batches."""
+    cores = sorted(os.sched_getaffinity(0))[:2]
+    processes = multiprocessing.get_context("spawn")
+    figures: dict[int, list[tuple[float, float, float]]] = {1: [], len(cores): []}
+    for _ in range(3):
+        for count, found in figures.items():
+            with processes.Pool(1) as pool:
+                found.append(pool.apply(batches, (corpus, set(cores[:count]))))
+    one, two = (statistics.median(seconds for seconds, _, _ in found) for found in figures.values())
+    held = statistics.median(thread / process for _, thread, process in figures[len(cores)])
+    print(f"render_batch: {one / two:.2f}x on {len(cores)} cores, {held:.0%} of the work held")
+
+
 def main() -> None:
     if _core.build_profile == "debug":
         sys.exit("a debug build measures nothing: build with --release")
@@ -131,6 +180,7 @@ def main() -> None:
             print(f"{peer}: {median:.1f}x (10 %: {tenth:.1f}x, 90 %: {ninetieth:.1f}x, {len(values)} cases)")
     call, conversion = (statistics.median(ratios[name]) for name in ("microseconds", "conversion"))
     print(f"tokentape: median {call:.1f} us a call, of which the call itself and the conversion {conversion:.1f} us")
+    threads(corpus)
 
 
 if __name__ == "__main__":

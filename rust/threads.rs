@@ -3,10 +3,16 @@
 //! *Invariant*: no process waits for threads that it does not have. A fork copies the memory of a pool but none of its
 //! threads, so each process makes a pool of its own, and finds it by its own number.
 
+#[cfg(any(feature = "python", test))]
+mod jobs;
+
 use std::sync::OnceLock;
 
 use rayon::iter::{FromParallelIterator, IntoParallelIterator, ParallelIterator};
 use rayon::{ThreadPool, ThreadPoolBuilder};
+
+#[cfg(feature = "python")]
+pub(crate) use jobs::beside;
 
 /// Values that are read at the speed of memory and repay the waking of threads.
 const REPAYS_WAKING: usize = 1 << 20;

@@ -16,6 +16,7 @@ use super::audit::PyAudit;
 use super::convert;
 use super::error::{to_python, warn};
 use super::gil::detached;
+use super::many;
 use super::options::{Options, clock, named_data};
 use super::parse::{self, PyMessage, PyParseStream};
 use super::rendered::{PyRendered, choice};
@@ -143,14 +144,15 @@ impl PyChat {
         options: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<Vec<PyRendered>> {
         let options = Options::read(py, options, RenderSettings::default())?;
-        let converted: PyResult<Vec<_>> =
-            conversations.try_iter()?.map(|messages| options.conversation(&messages?)).collect();
-        let converted = converted?;
-        if let Some(conversation) = converted.first() {
-            self.warn_unread(py, conversation, &options.settings)?;
-        }
-        let rendered = detached(py, || self.renderer.render_batch(&converted, &options.settings))?;
-        Ok(rendered.into_iter().map(PyRendered::new).collect())
+        let convert = |index, messages: &Bound<'_, PyAny>| {
+            let conversation = options.conversation(messages)?;
+            if index == 0 {
+                self.warn_unread(py, &conversation, &options.settings)?;
+            }
+            Ok(conversation)
+        };
+        let render = |conversation| self.renderer.render(&conversation, &options.settings).map(PyRendered::new);
+        many::rendered(conversations, convert, render)
     }
 
     #[pyo3(signature = (messages, *, history="keep", rollout=None, agent=None, id=None, media=None, **options), text_signature = "(self, messages, *, tools=None, documents=None, history='keep', control_tokens='template', trusted_roles=(), now=None, media=None, rollout=None, agent=None, id=None, chat_template=None, template_kwargs=None, **kwargs)")]

@@ -10,6 +10,7 @@ mod error;
 mod gil;
 mod group;
 mod json;
+mod many;
 mod merge;
 mod options;
 mod pack;

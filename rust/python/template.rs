@@ -6,16 +6,15 @@ use std::sync::Arc;
 use pyo3::exceptions::PyUserWarning;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
-use rayon::prelude::*;
 
 use super::convert;
 use super::gil::detached;
+use super::many;
 use super::options::{Options, named_data};
 use super::span::PySpan;
 use crate::message::{Conversation, Data};
 use crate::render::CodePoints;
 use crate::template::{RenderOptions, RenderedText, Template};
-use crate::threads;
 
 /// The Python face of a [`Template`] with its special tokens.
 #[pyclass(frozen, subclass, name = "ChatTemplate", module = "tokentape")]
@@ -57,18 +56,18 @@ impl PyChatTemplate {
         options: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<Vec<PyRenderedText>> {
         let options = Options::read_template(py, options)?;
-        let converted = conversations.try_iter()?.map(|messages| options.conversation(&messages?));
-        let converted = converted.collect::<PyResult<Vec<_>>>()?;
-        if let Some(conversation) = converted.first() {
-            warn_unread(py, &self.template, conversation)?;
-        }
         let settings = self.settings(&options);
-        let rendered = detached(py, || {
-            let render = |conversation| self.template.render(conversation, &settings);
-            threads::shared(|| converted.par_iter().map(render).collect::<crate::Result<Vec<_>>>())
-        })?;
-        let pairs = rendered.into_iter().zip(converted);
-        Ok(pairs.map(|(text, conversation)| PyRenderedText { text, messages: conversation.messages }).collect())
+        let convert = |index, messages: &Bound<'_, PyAny>| {
+            let conversation = options.conversation(messages)?;
+            if index == 0 {
+                warn_unread(py, &self.template, &conversation)?;
+            }
+            Ok(conversation)
+        };
+        many::rendered(conversations, convert, |conversation| {
+            let text = self.template.render(&conversation, &settings)?;
+            Ok(PyRenderedText { text, messages: conversation.messages })
+        })
     }
 
     #[getter]
