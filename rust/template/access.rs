@@ -12,13 +12,13 @@ pub(super) fn attribute<'a>(object: &Value<'a>, name: &'a str) -> Result<Value<'
     if let Value::Dict(map) = object
         && is_plain_key(name)
     {
-        return Ok(map.get_text(name).unwrap_or(Value::Undefined(Undefined::Key(name))));
+        return Ok(map.get_text(name).unwrap_or(Value::Undefined(Undefined::key(name))));
     }
     if let Some(value) = real_attribute(object, name)? {
         return Ok(value);
     }
     match item(object, &Value::literal(name))? {
-        Value::Undefined(_) => Ok(Value::Undefined(Undefined::attribute(object.type_name(), name))),
+        Value::Undefined(_) => Ok(Value::Undefined(Undefined::missing(object, name))),
         value => Ok(value),
     }
 }
@@ -26,6 +26,11 @@ pub(super) fn attribute<'a>(object: &Value<'a>, name: &'a str) -> Result<Value<'
 /// Whether a name means nothing but a key on a dict: no method, nothing that the sandbox hides.
 pub(super) fn is_plain_key(name: &str) -> bool {
     !methods::is_dict_attribute(name) && !name.starts_with('_')
+}
+
+/// What a dict without a key gives for it, where the name means nothing but a key.
+pub(super) fn no_key(name: &str) -> Option<Value<'_>> {
+    is_plain_key(name).then(|| Value::Undefined(Undefined::key(name)))
 }
 
 /// The same, for a name that the template does not spell.
@@ -122,10 +127,13 @@ fn number_property<'a>(object: &Value<'a>, name: &str) -> Option<Value<'a>> {
 
 /// The item a template reads with `object[key]`: an item first, then an attribute.
 pub(super) fn item<'a>(object: &Value<'a>, key: &Value<'a>) -> Result<Value<'a>> {
-    match subscript(object, key) {
-        Ok(Some(value)) => return Ok(value),
-        Err(error) if error.class() != Some("TypeError") => return Err(error),
-        _ => {}
+    // Under a text only a dict holds something: elsewhere it can be the name of an attribute, and nothing else.
+    if key.as_text().is_none() || matches!(object, Value::Dict(_) | Value::Undefined(_)) {
+        match subscript(object, key) {
+            Ok(Some(value)) => return Ok(value),
+            Err(error) if error.class() != Some("TypeError") => return Err(error),
+            _ => {}
+        }
     }
     if let Some(name) = key.as_text()
         && let Some(value) = real_attribute(object, name.as_str())?
@@ -136,8 +144,10 @@ pub(super) fn item<'a>(object: &Value<'a>, key: &Value<'a>) -> Result<Value<'a>>
 }
 
 fn missing_item<'a>(object: &Value<'a>, key: &Value<'a>) -> Undefined<'a> {
-    if let Some(text) = key.as_text() {
-        return Undefined::attribute(object.type_name(), text.as_str());
+    match key {
+        Value::Text(Text::Borrowed(name, _)) => return Undefined::missing(object, name),
+        Value::Text(name) => return Undefined::attribute(object.type_name(), name.as_str()),
+        _ => {}
     }
     let shown = super::dump::repr(key).map_or_else(|_| "?".into(), |text| text.as_str().to_owned());
     Undefined::Hint(format!("{} object has no element {shown}", object.type_name()).into())

@@ -3,6 +3,7 @@
 use super::filters::Filter;
 use super::loops::LoopProperty;
 use super::methods::Method;
+use super::names::FreeName;
 use super::tests::Test;
 
 /// A variable: its name, and where its value is kept once the resolver has been over the tree.
@@ -327,7 +328,7 @@ pub(super) struct Tree {
     /// The names that the template takes from the arguments of the rendering.
     pub(super) arguments: Vec<Box<str>>,
     /// The names that scopes load, in the order of [`Load::Resolve`].
-    pub(super) resolved: Vec<Box<str>>,
+    pub(super) resolved: Vec<FreeName>,
     /// Where `self` is kept, if the template reads it.
     pub(super) self_slot: Option<Slot>,
 }

@@ -80,10 +80,9 @@ impl<'a> Renderer<'a> {
         }
         let object = self.evaluate(&pair.0)?;
         match &pair.1 {
-            Expr::Const(Const::Text(name)) => match (entry_of(&object, name), &object) {
-                (Some(value), _) => Ok(value),
-                (None, Value::Dict(_)) if access::is_plain_key(name) => Ok(Value::Undefined(Undefined::Key(name))),
-                (None, _) => self.item(&object, &Value::literal(name)),
+            Expr::Const(Const::Text(name)) => match entry_of(&object, name) {
+                Some(value) => Ok(value),
+                None => self.item(&object, &Value::literal(name)),
             },
             // A slice is Python's own, without the rules of the sandbox.
             Expr::Slice(bounds) => {
@@ -296,10 +295,10 @@ impl<'a> Renderer<'a> {
     }
 }
 
-/// The entry of a dict under a text; `None` where it has none, or where this is no dict.
-fn entry_of<'a>(object: &Value<'a>, name: &str) -> Option<Value<'a>> {
+/// What a dict gives for a text in brackets; `None` where that may be a method, or where this is no dict.
+fn entry_of<'a>(object: &Value<'a>, name: &'a str) -> Option<Value<'a>> {
     match object {
-        Value::Dict(map) => map.get_text(name),
+        Value::Dict(map) => map.get_text(name).or_else(|| access::no_key(name)),
         _ => None,
     }
 }
@@ -316,7 +315,7 @@ fn ready_attribute<'a>(object: &Value<'a>, node: &'a Attribute) -> Option<Value<
 /// The value of a key that a dict is asked for; `None` for what is no dict.
 fn key_of<'a>(object: &Value<'a>, name: &'a str) -> Option<Value<'a>> {
     let Value::Dict(map) = object else { return None };
-    Some(map.get_text(name).unwrap_or(Value::Undefined(Undefined::Key(name))))
+    Some(map.get_text(name).unwrap_or(Value::Undefined(Undefined::key(name))))
 }
 
 /// Adds the entries of a dict to the keyword arguments.

@@ -26,6 +26,7 @@ mod lexer;
 mod literal;
 mod loops;
 mod methods;
+mod names;
 mod number;
 mod options;
 mod parser;
@@ -47,12 +48,13 @@ pub use options::{ContinueFinalMessage, FieldNames, Limits, RenderOptions, Rende
 pub use resume::{Checkpoint, Resumable};
 
 use ast::Tree;
+use names::Given;
 use render::{Renderer, Rendering};
 use resume::{Parts, Recorded, Recorder};
-use text::{GIVEN, Run, final_author};
-use value::{Fields, List, Message, Reads, Value};
+use text::{Run, final_author};
+use value::{Fields, Message, Reads};
 
-use crate::author::{Author, Span};
+use crate::author::Span;
 use crate::message::{Conversation, Data};
 use crate::{Error, Result};
 
@@ -102,8 +104,8 @@ impl Template {
         let continued = continuation::prepare(&mut messages, &options.continue_final_message, self.source())?;
         let (fields, reads) = (Fields::default(), Reads::default());
         let numbered = numbered(&messages, &fields, &reads);
-        let find = |name: &str| argument(name, &numbered, conversation, options);
-        let renderer = Renderer::new(&self.0.tree, find, options.now, options.limits);
+        let given = Given { messages: &numbered, conversation, options };
+        let renderer = Renderer::new(&self.0.tree, given, options.now, options.limits);
         let (result, in_hand) = renderer.recording(recorder(&numbered, &fields, &reads)).run();
         let Rendering { out, generations, recorded } = result.map_err(|error| in_message(error, in_hand))?;
         let (text, runs) = out.into_parts();
@@ -158,30 +160,6 @@ fn numbered<'a>(messages: &'a [Data], fields: &'a Fields, reads: &'a Reads) -> V
         }
     }
     numbered
-}
-
-/// The variable of a name: those that every rendering has go before the caller's, and the caller's before special tokens.
-fn argument<'a>(
-    name: &str,
-    messages: &'a [Message<'a>],
-    conversation: &'a Conversation,
-    options: &'a RenderOptions,
-) -> Option<Value<'a>> {
-    let optional =
-        |data: &'a Option<Data>, author| data.as_ref().map_or(Value::None, |data| Value::from_data(data, Some(author)));
-    match name {
-        "messages" => return Some(Value::List(List::Messages(messages))),
-        "tools" => return Some(optional(&conversation.tools, Author::Tools)),
-        "documents" => return Some(optional(&conversation.documents, Author::Documents)),
-        "add_generation_prompt" => return Some(Value::Bool(options.add_generation_prompt)),
-        _ => {}
-    }
-    let find = |pairs: &'a [(Arc<str>, Data)]| pairs.iter().rev().find(|(known, _)| **known == *name);
-    let special = find(&options.special_tokens);
-    // An argument that stands for a special token may be one.
-    let author = if special.is_some() { None } else { Some(GIVEN) };
-    let given = find(&conversation.arguments).map(|(_, value)| Value::from_data(value, author));
-    given.or_else(|| special.map(|(_, value)| Value::from_data(value, None)))
 }
 
 /// Says which message was in hand, except where the template itself speaks.

@@ -6,20 +6,22 @@
 mod assign;
 mod buffers;
 mod scopes;
+mod sums;
 
 use std::ops::Range;
 use std::rc::Rc;
 
+use super::Clock;
 use super::ast::{BinaryOp, Expr, Load, Part, Scope, Slot, Stmt, Tree};
 use super::dump::{to_text, write_text};
 use super::escape::escaped;
 use super::failure::{limit_error, raise};
 use super::frame::Frame;
+use super::names::{FreeName, Given};
 use super::options::Limits;
 use super::resume::{Recorded, Recorder};
 use super::text::{Mark, Text, Writer, written};
 use super::value::{Undefined, Value};
-use super::{Clock, globals};
 use crate::{Error, Result};
 
 /// What follows a statement.
@@ -70,15 +72,10 @@ pub(super) struct Rendering {
 }
 
 impl<'a> Renderer<'a> {
-    pub(super) fn new(
-        tree: &'a Tree,
-        argument: impl Fn(&str) -> Option<Value<'a>>,
-        clock: Option<Clock>,
-        limits: Limits,
-    ) -> Self {
+    pub(super) fn new(tree: &'a Tree, given: Given<'a>, clock: Option<Clock>, limits: Limits) -> Self {
         Self {
             tree,
-            resolved: tree.resolved.iter().map(|name| argument(name).unwrap_or_else(|| global(name))).collect(),
+            resolved: tree.resolved.iter().map(|name| given.value(name)).collect(),
             clock,
             limits,
             out: Writer::for_output(),
@@ -189,7 +186,7 @@ impl<'a> Renderer<'a> {
     /// The value of a name that a scope loads; in blocks, what the top level assigned goes first.
     fn resolve(&self, place: usize) -> Value<'a> {
         if !self.exported.is_empty()
-            && let Some(name) = self.tree.resolved.get(place)
+            && let Some(FreeName { name, .. }) = self.tree.resolved.get(place)
             && let Some((_, value)) = self.exported.iter().rev().find(|(known, _)| **known == **name)
         {
             return value.clone();
@@ -289,7 +286,7 @@ impl<'a> Renderer<'a> {
     /// Writes an expression; the texts of a sum are written one by one, and a macro writes where it is called.
     fn write_expr(&mut self, expr: &'a Expr) -> Result<()> {
         match expr {
-            Expr::Binary(BinaryOp::Add, _) => return self.write_sum(expr),
+            Expr::Binary(BinaryOp::Add, _) if !self.autoescape => return self.write_sum(expr),
             Expr::Call(node) if !self.autoescape => {
                 if let Some(called) = self.called_macro(node) {
                     let args = self.evaluate_arguments(&node.arguments);
@@ -300,15 +297,6 @@ impl<'a> Renderer<'a> {
         }
         let value = self.evaluate(expr).or_else(|error| constant_slice(expr, error))?;
         self.write_value(&value)
-    }
-
-    fn write_sum(&mut self, expr: &'a Expr) -> Result<()> {
-        let first = self.added(expr)?;
-        let pieces = std::mem::take(&mut self.pieces);
-        let written = pieces[first..].iter().try_for_each(|piece| self.write_value(piece));
-        self.pieces = pieces;
-        self.pieces.truncate(first);
-        written
     }
 
     /// The author of a byte as it is written.
@@ -349,10 +337,6 @@ impl<'a> Renderer<'a> {
             Some(message) => self.out.push_as(text, |mark| written(mark, message)),
         }
     }
-}
-
-fn global<'a>(name: &str) -> Value<'a> {
-    globals::find(name).map_or(Value::Missing, Value::Function)
 }
 
 /// Gives an error the line of its statement, unless it knows a line inside it.

@@ -9,6 +9,7 @@ use super::ast::{
     Arguments, Block, Expr, FilterCall, For, LoopTest, Macro, Part, Scope, Stmt, Target, TestCall, Tree, Variable,
 };
 use super::failure::Failure;
+use super::names::FreeName;
 use super::symbols::{LevelId, Symbols};
 use super::{filters, tests};
 
@@ -29,7 +30,7 @@ pub(super) fn resolve(tree: &mut Tree) -> Resolved {
     }
     tree.slots = resolver.symbols.slots(0);
     tree.arguments = resolver.symbols.arguments();
-    tree.resolved = resolver.symbols.resolved();
+    tree.resolved = resolver.symbols.resolved().into_iter().map(FreeName::new).collect();
     Ok(())
 }
 

@@ -276,14 +276,20 @@ impl Writer {
 
     /// Appends a text, each mark of which is replaced.
     pub(super) fn push_as(&mut self, text: &Text<'_>, mark: impl Fn(Mark) -> Mark) {
-        if let Some(only) = text.single_mark() {
-            return self.push(text.as_str(), mark(only));
-        }
-        let mut start = 0;
-        for run in text.many() {
-            let end = run.end as usize;
-            self.push(&text.as_str()[start..end], mark(run.mark));
-            start = end;
+        let owned = match text {
+            Text::Borrowed(text, only) => return self.push(text, mark(*only)),
+            Text::Owned(owned) => owned,
+        };
+        match &owned.marks {
+            Marks::One(only) => self.push(&owned.text, mark(*only)),
+            Marks::Runs(runs) => {
+                let mut start = 0;
+                for run in runs {
+                    let end = run.end as usize;
+                    self.push(&owned.text[start..end], mark(run.mark));
+                    start = end;
+                }
+            }
         }
     }
 
@@ -293,6 +299,13 @@ impl Writer {
             Some(mark) => self.push(&text.as_str()[range], mark),
             None => self.push_text(&text.slice(range)),
         }
+    }
+
+    /// Takes back what was written from the byte `start` on.
+    pub(super) fn take_back<'a>(&mut self, start: usize) -> Text<'a> {
+        let whole = Text::from_runs(std::mem::take(&mut self.text), std::mem::take(&mut self.runs), false);
+        self.push_text(&whole.slice(0..start));
+        whole.slice(start..whole.len())
     }
 
     /// The written text.

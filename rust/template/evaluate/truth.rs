@@ -1,5 +1,6 @@
 //! The truth of expressions, without the values that nobody keeps: conditions are most of what templates compute.
 
+use super::super::access;
 use super::super::ast::{CompareOp, Comparison, Const, Expr, TestCall};
 use super::super::compare::equal;
 use super::super::render::Renderer;
@@ -28,7 +29,7 @@ impl<'a> Renderer<'a> {
             Expr::Attribute(node) if node.only_key => {
                 let key = &*node.name;
                 let entry = |object: &Value<'a>| match object {
-                    Value::Dict(map) => Some(map.look(key).unwrap_or(Value::Undefined(Undefined::Key(key)))),
+                    Value::Dict(map) => Some(map.look(key).unwrap_or(Value::Undefined(Undefined::key(key)))),
                     Value::Loop(state) => state.ready(node.on_loop?),
                     _ => None,
                 };
@@ -43,7 +44,7 @@ impl<'a> Renderer<'a> {
             Expr::Item(pair) => match &**pair {
                 (Expr::Name(variable), Expr::Const(Const::Text(key))) => {
                     let entry = |object: &Value<'a>| match object {
-                        Value::Dict(map) => map.look(key),
+                        Value::Dict(map) => map.look(key).or_else(|| access::no_key(key)),
                         _ => None,
                     };
                     self.frame.with(variable.slot, entry).map_or_else(|| self.evaluate(expr), Ok)
@@ -90,8 +91,28 @@ impl<'a> Renderer<'a> {
     fn is_text(&mut self, expr: &'a Expr, text: &str) -> Result<bool> {
         match expr {
             Expr::Name(variable) => Ok(self.frame.with(variable.slot, |value| value.as_str() == Some(text))),
-            expr => Ok(self.look(expr)?.as_str() == Some(text)),
+            expr => match self.field_is_text(expr, text) {
+                Some(same) => Ok(same),
+                None => Ok(self.look(expr)?.as_str() == Some(text)),
+            },
         }
+    }
+
+    /// Whether `name.key` or `name['key']` is this text, where the name is that of a dict with this key.
+    fn field_is_text(&self, expr: &Expr, text: &str) -> Option<bool> {
+        let (object, key) = match expr {
+            Expr::Attribute(node) if node.only_key => (&node.object, &node.name),
+            Expr::Item(pair) => match &**pair {
+                (object, Expr::Const(Const::Text(key))) => (object, key),
+                _ => return None,
+            },
+            _ => return None,
+        };
+        let Expr::Name(variable) = object else { return None };
+        self.frame.with(variable.slot, |object| match object {
+            Value::Dict(map) => map.is_text(key, text),
+            _ => None,
+        })
     }
 
     fn is_one_of(&mut self, expr: &'a Expr, constants: &'a [Expr]) -> Result<bool> {

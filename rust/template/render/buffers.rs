@@ -29,7 +29,7 @@ impl<'a> Renderer<'a> {
     }
 
     /// Runs `work`, which writes into the output itself what an output statement is to write.
-    fn in_place(&mut self, work: impl FnOnce(&mut Self) -> Result<()>) -> Result<()> {
+    pub(super) fn in_place(&mut self, work: impl FnOnce(&mut Self) -> Result<()>) -> Result<()> {
         let outermost = self.written.is_none();
         if outermost {
             self.written = Some(self.out.len());

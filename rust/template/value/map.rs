@@ -181,6 +181,18 @@ impl<'a> Map<'a> {
         }
     }
 
+    /// Whether a text stands under a text key; `None` where nothing stands there.
+    pub(in super::super) fn is_text(&self, key: &str, text: &str) -> Option<bool> {
+        let dict = match self {
+            Self::Data(dict, _) => dict,
+            Self::Message(message) => message.dict,
+            Self::Built(entries) => {
+                return entries.get(&TextKey(key)).map(|(_, value)| value.as_str() == Some(text));
+            }
+        };
+        dict.get(key).map(|value| value.as_text() == Some(text))
+    }
+
     /// The value under any key, or an error for what cannot be a key.
     pub(in super::super) fn get(&self, key: &Value<'_>) -> Result<Option<Value<'a>>> {
         if let Some(text) = key.as_str() {
