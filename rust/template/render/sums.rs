@@ -26,17 +26,15 @@ impl<'a> Renderer<'a> {
         };
         let left = self.write_operands(&pair.0, start)?;
         let right = self.evaluate(&pair.1)?;
-        let left = match left {
-            None => match self.write_if_plain(right) {
+        let (left, right) = match (left, right) {
+            (Some(left), right) => (left, right),
+            (None, right) => match self.write_if_plain(right) {
+                Some(right) => (Value::Text(self.out.take_back(start)), right),
                 None => return Ok(None),
-                Some(right) => {
-                    let left = Value::Text(self.out.take_back(start));
-                    return self.binary(BinaryOp::Add, &left, &right).map(|sum| self.write_if_plain(sum));
-                }
             },
-            Some(left) => left,
         };
-        self.binary(BinaryOp::Add, &left, &right).map(|sum| self.write_if_plain(sum))
+        let sum = self.binary(BinaryOp::Add, &left, &right)?;
+        Ok(self.write_if_plain(sum))
     }
 
     /// Writes a plain text; anything else is given back.
