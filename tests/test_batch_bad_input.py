@@ -78,6 +78,22 @@ def test_a_column_of_another_type_says_cast(item):
         tt.Batch.from_arrow(table.set_column(9, "sampled_mask", masks))
 
 
+@pytest.mark.parametrize("name", ["env", "note"])
+@pytest.mark.parametrize("kind", [pa.utf8(), pa.large_utf8()])
+def test_texts_that_are_no_utf8_are_refused(name, kind):
+    table = pa.table(tt.Batch.from_rows(ROWS))
+    damaged = pa.array([b"fine", b"\xa8", b""], pa.large_binary() if kind == pa.large_utf8() else pa.binary()).view(
+        kind
+    )
+    table = (
+        table.set_column(table.schema.get_field_index(name), name, damaged)
+        if name == "env"
+        else table.append_column(name, damaged)
+    )
+    with pytest.raises(tt.SchemaError, match=f"`{name}` holds what it must not"):
+        tt.Batch.from_arrow(table)
+
+
 def test_a_foreign_table_names_what_it_lacks():
     with pytest.raises(tt.SchemaError, match=r"lacks the columns `group_id`.*it has the columns `a`, `b`"):
         tt.Batch.from_arrow(pa.table({"a": [1], "b": [2]}))

@@ -116,9 +116,18 @@ fn column(batch: &RecordBatch, field: &Field) -> Attempt<ArrayRef> {
 fn foreign(batch: &RecordBatch, field: &Field) -> Attempt<ArrayRef> {
     match batch.column_by_name(field.name()) {
         None => Ok(new_null_array(field.data_type(), batch.num_rows())),
-        Some(array) if array.data_type() == field.data_type() => Ok(array.clone()),
+        Some(array) if array.data_type() == field.data_type() => {
+            refuse_damage(array, field.name())?;
+            Ok(array.clone())
+        }
         Some(array) => Err(wrong_type(field.name(), field.data_type(), array.data_type()).into()),
     }
+}
+
+/// Refuses texts that are no UTF-8 and offsets that lead anywhere: readers of damaged files may hand them on unseen.
+fn refuse_damage(array: &ArrayRef, name: &str) -> Result<()> {
+    let checked = array.to_data().validate_full();
+    checked.map_err(|error| Error::schema(format!("`{name}` holds what it must not; the table is damaged: {error}")))
 }
 
 fn refuse_nulls(array: &ArrayRef, name: &str) -> Result<()> {
@@ -140,8 +149,11 @@ fn convert(array: &ArrayRef, wanted: &DataType, name: &str) -> Attempt<ArrayRef>
         (DataType::Null, _) => Ok(new_null_array(wanted, array.len())),
         (_, DataType::List(item)) => list(array, item.data_type(), name),
         (DataType::Struct(_), DataType::Struct(fields)) => Ok(structs(array.as_struct(), fields, name)?),
-        (found, DataType::Utf8) if is_text(found) => arrow_cast::cast(array, &DataType::Utf8)
-            .map_err(|error| Error::schema(format!("`{name}` cannot be read as utf8: {error}")).into()),
+        (found, DataType::Utf8) if is_text(found) => {
+            refuse_damage(array, name)?;
+            arrow_cast::cast(array, &DataType::Utf8)
+                .map_err(|error| Error::schema(format!("`{name}` cannot be read as utf8: {error}")).into())
+        }
         (found, wanted) if found == wanted => Ok(array.clone()),
         (found, wanted) => Err(wrong_type(name, wanted, found).into()),
     }
