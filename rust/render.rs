@@ -8,6 +8,7 @@
 
 mod code_points;
 mod explain;
+mod literal;
 mod rendered;
 mod seams;
 mod selection;
@@ -16,7 +17,6 @@ mod stops;
 mod store;
 mod templates;
 
-use std::ops::Range;
 use std::sync::{Arc, OnceLock};
 
 use rayon::prelude::*;
@@ -28,7 +28,6 @@ pub use selection::{Missing, Turns};
 pub use stops::{StopSource, StopToken};
 pub use templates::Templates;
 
-use crate::author::{Author, Span};
 use crate::mask::Masker;
 use crate::message::{Conversation, Data};
 use crate::template::{ContinueFinalMessage, RenderOptions, RenderedText, Template};
@@ -215,7 +214,7 @@ impl Renderer {
         settings: &RenderSettings,
         from: u32,
     ) -> Result<Encoded> {
-        let literal = literal(text, conversation, settings);
+        let literal = literal::ranges(text, conversation, settings, from);
         seams::encode_piece(&self.0.tokenizer, &text.text, literal.as_deref(), from..text.text.len() as u32)
     }
 
@@ -227,7 +226,7 @@ impl Renderer {
         settings: &RenderSettings,
         cuts: &[u32],
     ) -> Result<Encoded> {
-        let literal = literal(text, conversation, settings);
+        let literal = literal::ranges(text, conversation, settings, 0);
         seams::encode(&self.0.tokenizer, &text.text, literal.as_deref(), cuts)
     }
 }
@@ -246,60 +245,4 @@ fn check(conversation: &Conversation, settings: &RenderSettings) -> Result<()> {
         );
     }
     Ok(())
-}
-
-/// Where control tokens count, if not everywhere.
-fn literal(text: &RenderedText, conversation: &Conversation, settings: &RenderSettings) -> Option<Vec<Range<u32>>> {
-    match settings.control_tokens {
-        ControlTokens::All => None,
-        ControlTokens::Template => Some(literal_ranges(text, conversation, &settings.trusted_roles)),
-    }
-}
-
-/// The parts of a range that lie in none of the `holes`, which are sorted.
-fn without(range: Range<u32>, holes: &[Range<u32>]) -> Vec<Range<u32>> {
-    let first = holes.partition_point(|hole| hole.end <= range.start);
-    let (mut parts, mut start) = (Vec::new(), range.start);
-    for hole in holes[first..].iter().take_while(|hole| hole.start < range.end) {
-        parts.push(start..hole.start);
-        start = hole.end;
-    }
-    parts.push(start..range.end);
-    parts.retain(|part| part.start < part.end);
-    parts
-}
-
-/// The ranges of the text where control tokens count: what the template wrote and did not copy from its further
-/// arguments, or a message of a trusted role.
-///
-/// The role itself counts too where it is a plain word: many templates build their markers around it, as in
-/// `'<|' + message.role + '|>'`, and a word cannot bring a marker along.
-fn literal_ranges(text: &RenderedText, conversation: &Conversation, trusted: &[Arc<str>]) -> Vec<Range<u32>> {
-    let is_trusted = |message: u32| {
-        let role = conversation.messages.get(message as usize).and_then(|message| message.get("role")?.as_text());
-        role.is_some_and(|role| trusted.iter().any(|name| **name == *role))
-    };
-    let is_word = |span: &Span| {
-        let written = &text.text[span.start as usize..span.end as usize];
-        written.chars().all(|character| character.is_alphanumeric() || matches!(character, '_' | '-'))
-    };
-    let mut ranges: Vec<Range<u32>> = Vec::new();
-    for span in &text.spans {
-        let literal = match span.author {
-            Author::Value(message, field) => {
-                is_trusted(message) || (text.fields.name(field) == "role" && is_word(span))
-            }
-            author => !author.is_value(),
-        };
-        if !literal {
-            continue;
-        }
-        for range in without(span.start..span.end, &text.argument_spans) {
-            match ranges.last_mut().filter(|last| last.end == range.start) {
-                Some(last) => last.end = range.end,
-                None => ranges.push(range),
-            }
-        }
-    }
-    ranges
 }

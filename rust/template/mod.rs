@@ -67,6 +67,8 @@ struct Compiled {
     source: Box<str>,
     tree: Tree,
     unread: unread::Unread,
+    /// Whether a rendering may go on from an earlier one.
+    resumes: bool,
 }
 
 impl Template {
@@ -74,7 +76,8 @@ impl Template {
     pub fn compile(source: &str) -> Result<Self> {
         let mut tree = parser::parse(&lexer::normalised(source))?;
         resolver::resolve(&mut tree)?;
-        Ok(Self(Arc::new(Compiled { source: source.into(), tree, unread: unread::Unread::default() })))
+        let resumes = resume::is_possible(source, &tree);
+        Ok(Self(Arc::new(Compiled { source: source.into(), tree, unread: unread::Unread::default(), resumes })))
     }
 
     /// The source that was compiled.

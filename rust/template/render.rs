@@ -104,6 +104,11 @@ impl<'a> Renderer<'a> {
         &self.limits
     }
 
+    /// The statements outside every scope.
+    pub(super) fn top_scope(&self) -> &'a Scope {
+        &self.tree.scope
+    }
+
     /// The variables outside every scope.
     pub(super) fn top_slots(&self) -> impl Iterator<Item = Slot> + use<'a> {
         self.tree.scope.loads.iter().map(|(slot, _)| *slot)
@@ -114,11 +119,11 @@ impl<'a> Renderer<'a> {
         if let Some(slot) = self.tree.self_slot {
             self.frame.set(slot, Value::Template);
         }
-        let result = self.run_scope(&self.tree.scope);
+        let result = self.run_template();
         self.release();
         let recorded = self.recorder.map(|recorder| recorder.finish());
         let rendering = Rendering { out: self.out, generations: self.generations, recorded };
-        (result.map(|_| rendering), self.in_hand)
+        (result.map(|()| rendering), self.in_hand)
     }
 
     /// Breaks the cycles of values that hold the frame or namespace they are in.
@@ -224,7 +229,7 @@ impl<'a> Renderer<'a> {
         Ok(Flow::Next)
     }
 
-    fn run_statement(&mut self, stmt: &'a Stmt) -> Result<Flow> {
+    pub(super) fn run_statement(&mut self, stmt: &'a Stmt) -> Result<Flow> {
         match stmt {
             Stmt::Output(parts) => self.run_output(parts)?,
             Stmt::Set { target, value, line, exported } => {

@@ -9,14 +9,16 @@
 //! - none of these iterations learned anything that more messages could make otherwise: how many there are, that an item
 //!   is the last one, that there is none at an index ([`Reads`](super::value::Reads) notes it).
 //!
-//! Everything before the loop and behind the place is computed anew. What an iteration changes and leaves behind is
-//! output, `{% generation %}` spans and the fields of namespaces; assignments in a loop do not outlive it.
+//! What is before the loop is computed anew, but for the first statements of the template ([`prologue`]), and so is all
+//! that is behind the place. What an iteration changes and leaves behind is output, `{% generation %}` spans and the
+//! fields of namespaces; assignments in a loop do not outlive it.
 
 mod frozen;
+mod prologue;
 
 use std::sync::Arc;
 
-use super::ast::{For, Slot};
+use super::ast::{For, Slot, Tree};
 use super::generator::Source;
 use super::render::Renderer;
 use super::text::{Run, Text, Writer};
@@ -24,6 +26,7 @@ use super::value::{Fields as FieldNumbers, Message, Reads, Value};
 use super::{ContinueFinalMessage, RenderOptions, RenderedText, Template};
 use crate::message::{Conversation, Data, same};
 use frozen::{Fields, Frozen};
+use prologue::{Opening, Prologue};
 
 /// A text, and the place from which a rendering of more messages can go on.
 #[derive(Debug, Clone)]
@@ -34,6 +37,8 @@ pub struct Resumable {
     pub checkpoint: Option<Checkpoint>,
     /// How many iterations were taken over from the rendering before.
     pub taken_over: usize,
+    /// How many statements outside every scope were, from the first on.
+    pub statements: usize,
 }
 
 /// A place in a rendering from which one of more messages can go on.
@@ -47,6 +52,7 @@ struct Point {
     conversation: Conversation,
     /// The messages as the template saw them: addresses in frozen values stay theirs.
     _normalised: Vec<Data>,
+    prologue: Option<Arc<Prologue>>,
     boundary: Boundary,
     text: String,
     runs: Vec<Run>,
@@ -90,6 +96,7 @@ pub(super) struct Recorder<'a> {
     fields: &'a FieldNumbers,
     reads: &'a Reads,
     from: Option<Arc<Point>>,
+    opening: Opening,
     running: Option<Running>,
     boundary: Option<Boundary>,
     taken_over: usize,
@@ -107,8 +114,10 @@ struct Running {
 /// What a recorded rendering leaves.
 #[derive(Debug)]
 pub(super) struct Recorded {
+    prologue: Option<Arc<Prologue>>,
     boundary: Option<Boundary>,
-    pub(super) taken_over: usize,
+    taken_over: usize,
+    statements: usize,
 }
 
 impl Checkpoint {
@@ -133,14 +142,15 @@ impl Checkpoint {
     }
 }
 
+/// Whether renderings of a template can be taken up.
+pub(super) fn is_possible(source: &str, tree: &Tree) -> bool {
+    // The identity of texts would show that they were copied; what is drawn by lot is drawn again.
+    tree.blocks.is_empty() && !["sameas", "random"].iter().any(|name| source.contains(name))
+}
+
 /// Whether a rendering with these options can be taken up: nothing in it depends on the moment, or on the final message.
 fn can_resume(template: &Template, options: &RenderOptions) -> bool {
-    let tree = &template.0.tree;
-    options.now.is_some()
-        && options.continue_final_message == ContinueFinalMessage::No
-        && tree.blocks.is_empty()
-        // The identity of texts would show that they were copied; what is drawn by lot is drawn again.
-        && !["sameas", "random"].iter().any(|name| template.0.source.contains(name))
+    template.0.resumes && options.now.is_some() && options.continue_final_message == ContinueFinalMessage::No
 }
 
 fn same_options(one: &RenderOptions, two: &RenderOptions) -> bool {
@@ -162,7 +172,7 @@ impl Template {
     ) -> crate::Result<Resumable> {
         if !can_resume(self, options) {
             let text = self.render(conversation, options)?;
-            return Ok(Resumable { text, checkpoint: None, taken_over: 0 });
+            return Ok(Resumable { text, checkpoint: None, taken_over: 0, statements: 0 });
         }
         let from = from.filter(|from| from.fits(self, conversation, options));
         let (text, kept) = self.render_with(conversation, options, |messages, fields, reads| {
@@ -171,14 +181,17 @@ impl Template {
                 fields,
                 reads,
                 from: from.map(|from| from.0.clone()),
+                opening: Opening::of(from, conversation),
                 running: None,
                 boundary: None,
                 taken_over: 0,
             })
         })?;
-        let Some((recorded, parts)) = kept else { return Ok(Resumable { text, checkpoint: None, taken_over: 0 }) };
-        let taken_over = recorded.taken_over;
-        let checkpoint = recorded.boundary.map(|boundary| {
+        let Some((recorded, parts)) = kept else {
+            return Ok(Resumable { text, checkpoint: None, taken_over: 0, statements: 0 });
+        };
+        let Recorded { prologue, boundary, taken_over, statements } = recorded;
+        let checkpoint = boundary.map(|boundary| {
             let Parts { normalised, runs, generations, fields } = parts;
             Checkpoint(Arc::new(Point {
                 template: self.clone(),
@@ -189,10 +202,11 @@ impl Template {
                 runs: cut(&runs, boundary.written),
                 generations: generations[..boundary.generations].to_vec(),
                 fields: fields[..boundary.fields].to_vec(),
+                prologue,
                 boundary,
             }))
         });
-        Ok(Resumable { text, checkpoint, taken_over })
+        Ok(Resumable { text, checkpoint, taken_over, statements })
     }
 }
 
@@ -220,7 +234,14 @@ fn cut(runs: &[Run], end: usize) -> Vec<Run> {
 impl<'a> Renderer<'a> {
     /// A loop outside every scope begins: where it goes on, and whether an iteration before that was completed.
     pub(super) fn begin_messages(&mut self, node: &For, source: &mut Source<'a>) -> (usize, bool) {
-        let (Source::Items(items, at), Some(mut recorder)) = (source, self.recorder.take()) else { return (0, false) };
+        let Some(mut recorder) = self.recorder.take() else { return (0, false) };
+        let Source::Items(items, at) = source else {
+            self.recorder = Some(recorder);
+            return (0, false);
+        };
+        if items.messages().is_some() {
+            recorder.opening.close();
+        }
         let place = items.messages().and_then(|messages| self.entry(node, messages)).map(|entry| {
             let (next, ran) = self.go_on(&mut recorder, entry);
             *at = next;
@@ -346,6 +367,7 @@ impl<'a> Renderer<'a> {
 impl Recorder<'_> {
     /// What is left once the template is done.
     pub(super) fn finish(self) -> Recorded {
-        Recorded { boundary: self.boundary, taken_over: self.taken_over }
+        let (prologue, statements) = self.opening.finish();
+        Recorded { prologue, boundary: self.boundary, taken_over: self.taken_over, statements }
     }
 }

@@ -129,6 +129,51 @@ fn a_loop_that_begins_otherwise_is_done_again() {
 }
 
 #[test]
+fn the_first_statements_are_done_once() {
+    let all: Vec<Data> = ["one", "two", "three"].map(|text| message("user", text)).into();
+    let body = "{% for m in messages %}{{ m.content }}{{ x }}{% endfor %}";
+    let statements = |start: &str, after: &[Data]| {
+        let template = Template::compile(&format!("{start}{body}")).expect("a template");
+        let conversation = |messages: &[Data]| Conversation {
+            tools: Some(Data::from_json("[1, 2]").expect("JSON")),
+            ..Conversation::new(messages.to_vec())
+        };
+        let before = conversation(&all[..2]);
+        let after = Conversation { messages: after.to_vec(), ..before.clone() };
+        let first = template.render_from(&before, &options(), None).expect("a text");
+        let second = template.render_from(&after, &options(), first.checkpoint.as_ref()).expect("a text");
+        let third = template.render_from(&after, &options(), second.checkpoint.as_ref()).expect("a text");
+        for rendering in [&second, &third] {
+            assert_eq!(rendering.text, template.render(&after, &options()).expect("a text"), "{start}");
+        }
+        (second.statements, third.statements)
+    };
+    let expected = [
+        ("{% if tools %}{{ tools | tojson }}{% endif %}", 1),
+        ("{% for tool in tools %}{{ tool }}{% endfor %}{% set x = 1 %}", 2),
+        ("{% set x = messages[0].content %}{% if x %}{{ x }}{% endif %}", 2),
+        ("{% if tools %}a{% endif %}{% set x = messages | length %}{% if true %}b{% endif %}", 1),
+        ("{% macro f(a) %}{{ a }}{{ x }}{% endmacro %}{% set x = 2 %}{% if x %}{{ f(x) }}{% endif %}", 3),
+        ("{% macro f() %}a{% endmacro %}{% macro f() %}b{% endmacro %}{% if true %}{{ f() }}{% endif %}", 3),
+        ("{% macro f() %}a{% endmacro %}{% set x = f %}{% if true %}b{% endif %}", 1),
+        ("{% if true %}a{% endif %}{% set x = namespace(a=1) %}{% if true %}b{% endif %}", 1),
+        ("{% set x = joiner() %}{% if true %}b{% endif %}", 0),
+        ("{% set x = messages[1:] %}{% if true %}b{% endif %}", 0),
+        ("{% for m in messages if m.role == 'tool' %}a{% endfor %}{% if true %}b{% endif %}", 0),
+        ("{% if true %}{% for m in messages %}a{% endfor %}{% endif %}{% if true %}b{% endif %}", 0),
+        ("{% generation %}a{% endgeneration %}{% if true %}b{% endif %}", 2),
+    ];
+    for (start, count) in expected {
+        assert_eq!(statements(start, &all), (count, count), "{start}");
+    }
+    let replaced = [message("user", "other"), all[1].clone(), all[2].clone()];
+    assert_eq!(
+        statements("{% if tools %}{{ tools }}{% endif %}{% if messages[0].content %}b{% endif %}", &replaced),
+        (0, 2)
+    );
+}
+
+#[test]
 fn what_goes_into_a_namespace_inside_a_list_or_dict_is_not_lost() {
     let all: Vec<Data> = ["one", "two", "three"].map(|text| message("user", text)).into();
     let body =

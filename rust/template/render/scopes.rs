@@ -119,7 +119,7 @@ impl<'a> Renderer<'a> {
         Some((block, outer))
     }
 
-    pub(super) fn run_macro(&mut self, variable: &'a Variable, definition: &'a Macro, exported: bool) {
+    pub(in super::super) fn run_macro(&mut self, variable: &'a Variable, definition: &'a Macro, exported: bool) {
         self.keep_frame();
         let value = self.macro_value(definition);
         self.frame.set(variable.slot, value.clone());
