@@ -6,7 +6,8 @@ use crate::{Error, Result};
 
 /// Runs `work` without the GIL, and turns its error into the Python exception of its kind.
 ///
-/// A panic in `work` would be a fault of this library; it reaches Python as a `RuntimeError`, never as an abort.
+/// A panic in `work` would be a fault of this library; it reaches Python as an exception (`PanicException`), never as an
+/// abort.
 pub(super) fn detached<T: Send>(py: Python<'_>, work: impl FnOnce() -> Result<T> + Send) -> PyResult<T> {
     py.detach(work).map_err(|error: Error| super::error::to_python(py, &error))
 }

@@ -10,20 +10,27 @@ use tokentape::pack::{Overlong, PackOptions, Packing, RowWork};
 use tokentape::plan::Work;
 use tokentape::row::Row;
 
-fn any_row() -> impl Strategy<Value = Row> {
-    let token = (any::<i32>().prop_map(i32::unsigned_abs), 0_u8..2, 0_u8..2, -9.0_f32..0.0);
-    (prop::collection::vec(token, 0..40), any::<bool>()).prop_map(|(tokens, weighed)| Row {
-        token_ids: tokens.iter().map(|token| (token.0 >> 1) as i32).collect(),
-        sampled_mask: tokens.iter().map(|token| token.1).collect(),
-        loss_mask: tokens.iter().map(|token| token.2).collect(),
-        loss_weight: weighed.then(|| tokens.iter().map(|token| token.3).collect()),
-        logprobs: Some(tokens.iter().map(|token| token.3).collect()),
-        message_index: vec![-1; tokens.len()],
+/// A row of these ids, with nothing to say about them.
+pub(crate) fn row(token_ids: Vec<i32>) -> Row {
+    Row {
+        message_index: vec![-1; token_ids.len()],
+        token_ids,
         metrics: "{}".to_owned(),
         messages: "[]".to_owned(),
         tools: "[]".to_owned(),
         provenance: "{}".to_owned(),
         ..Row::default()
+    }
+}
+
+fn any_row() -> impl Strategy<Value = Row> {
+    let token = (any::<i32>().prop_map(i32::unsigned_abs), 0_u8..2, 0_u8..2, -9.0_f32..0.0);
+    (prop::collection::vec(token, 0..40), any::<bool>()).prop_map(|(tokens, weighed)| Row {
+        sampled_mask: tokens.iter().map(|token| token.1).collect(),
+        loss_mask: tokens.iter().map(|token| token.2).collect(),
+        loss_weight: weighed.then(|| tokens.iter().map(|token| token.3).collect()),
+        logprobs: Some(tokens.iter().map(|token| token.3).collect()),
+        ..row(tokens.iter().map(|token| (token.0 >> 1) as i32).collect())
     })
 }
 

@@ -10,27 +10,20 @@ use tokentape::pack::{PackOptions, Packing};
 use tokentape::row::Row;
 use tokentape::tree::Sharing;
 
-use crate::pack::{list, options};
+use crate::pack::{list, options, row};
 
 /// Rows over few ids, so that many begin alike: a prompt, then sampled tokens of which some are trained.
 fn any_row() -> impl Strategy<Value = Row> {
     let prompt = prop::collection::vec(0_i32..2, 1..6);
     let reply = prop::collection::vec((0_i32..2, 0_u8..2, -4_i8..5), 0..8);
     (prompt, reply).prop_map(|(prompt, reply)| {
-        let length = prompt.len() + reply.len();
         let after = |value: fn(&(i32, u8, i8)) -> u8| prompt.iter().map(|_| 0).chain(reply.iter().map(value)).collect();
         let credit = prompt.iter().map(|_| 0.0).chain(reply.iter().map(|token| f32::from(token.2)));
         Row {
-            token_ids: prompt.iter().copied().chain(reply.iter().map(|token| token.0)).collect(),
             sampled_mask: after(|_| 1),
             loss_mask: after(|token| token.1),
             advantages: Some(credit.collect()),
-            message_index: vec![-1; length],
-            metrics: "{}".to_owned(),
-            messages: "[]".to_owned(),
-            tools: "[]".to_owned(),
-            provenance: "{}".to_owned(),
-            ..Row::default()
+            ..row(prompt.iter().copied().chain(reply.iter().map(|token| token.0)).collect())
         }
     })
 }
