@@ -38,11 +38,11 @@ impl TextStream {
         tokenizer.check_ids(token_ids, self.count)?;
         let mut text = String::new();
         match tokenizer.pieces() {
-            Some(pieces) => token_ids.iter().filter_map(|id| pieces.get(*id)).for_each(|piece| {
-                if !(self.skip_special_tokens && piece.special) {
-                    self.add(pieces, piece, &mut text);
-                }
-            }),
+            Some(pieces) => {
+                let skip = self.skip_special_tokens;
+                let known = token_ids.iter().filter_map(|id| pieces.get(*id));
+                self.add(pieces.joining, known.filter(|piece| !(skip && piece.special)), &mut text);
+            }
             None => self.held.extend_from_slice(token_ids),
         }
         self.count += token_ids.len();
@@ -63,19 +63,20 @@ impl TextStream {
         Ok(text)
     }
 
-    fn add(&mut self, pieces: &Pieces, piece: Piece<'_>, text: &mut String) {
-        match (pieces.joining, piece.kind) {
-            (Joining::Bytes, _) if self.waiting.is_empty() => self.settle(piece.bytes, text),
-            (Joining::Bytes, _) => {
-                self.waiting.extend_from_slice(piece.bytes);
-                let waiting = std::mem::take(&mut self.waiting);
-                self.settle(&waiting, text);
+    fn add<'a>(&mut self, joining: Joining, pieces: impl Iterator<Item = Piece<'a>>, text: &mut String) {
+        match joining {
+            Joining::Bytes => {
+                let mut bytes = std::mem::take(&mut self.waiting);
+                pieces.for_each(|piece| bytes.extend_from_slice(piece.bytes));
+                self.settle(&bytes, text);
             }
-            (Joining::Runs { .. }, Kind::Byte) => self.waiting.extend_from_slice(piece.bytes),
-            (Joining::Runs { strip }, _) => {
-                self.end_run(strip, text);
-                self.write(strip, &String::from_utf8_lossy(piece.bytes), text);
-            }
+            Joining::Runs { strip } => pieces.for_each(|piece| match piece.kind {
+                Kind::Byte => self.waiting.extend_from_slice(piece.bytes),
+                _ => {
+                    self.end_run(strip, text);
+                    self.write(strip, &String::from_utf8_lossy(piece.bytes), text);
+                }
+            }),
         }
     }
 

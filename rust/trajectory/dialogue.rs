@@ -75,9 +75,9 @@ impl Dialogue {
 
     /// The conversation with more messages behind it.
     pub(super) fn extended(&self, messages: impl IntoIterator<Item = Data>) -> Conversation {
-        let mut conversation = self.conversation.clone();
-        conversation.messages.extend(messages);
-        conversation
+        let Conversation { messages: before, tools, documents, arguments } = &self.conversation;
+        let messages = before.iter().cloned().chain(messages).collect();
+        Conversation { messages, tools: tools.clone(), documents: documents.clone(), arguments: arguments.clone() }
     }
 
     /// Whether an id ends a turn.
