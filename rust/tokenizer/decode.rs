@@ -4,7 +4,7 @@
 //! `tokenizers` library decodes from all the ids at once; wherever the ids were cut.
 
 use super::Tokenizer;
-use super::pieces::{Joining, Kind, Piece, Pieces};
+use super::pieces::{Joining, Kind, Piece};
 use crate::{Result, TokenId};
 
 const REPLACEMENT: char = char::REPLACEMENT_CHARACTER;
@@ -70,9 +70,10 @@ impl TextStream {
                 pieces.for_each(|piece| bytes.extend_from_slice(piece.bytes));
                 self.settle(&bytes, text);
             }
-            Joining::Runs { strip } => pieces.for_each(|piece| match piece.kind {
-                Kind::Byte => self.waiting.extend_from_slice(piece.bytes),
-                _ => {
+            Joining::Runs { strip } => pieces.for_each(|piece| {
+                if piece.kind == Kind::Byte {
+                    self.waiting.extend_from_slice(piece.bytes);
+                } else {
                     self.end_run(strip, text);
                     self.write(strip, &String::from_utf8_lossy(piece.bytes), text);
                 }
