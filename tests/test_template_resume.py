@@ -53,3 +53,16 @@ def test_observations_go_on_as_full_renderings_would(tokenizer: str, seed: int):
     outcomes = [outcome(tokenizer, source, conversations) for source in sources]
     assert not [error for error in outcomes if "took over" in error]
     assert outcomes.count("played") > TEMPLATES // 2
+
+
+@pytest.mark.parametrize("loops", [1, 2])
+def test_a_template_that_prints_messages_ahead_of_their_turns_is_bridged_or_refused(tokenizer: str, loops: int):
+    ahead = "{% for message in messages[1:] %}{{ loop.nextitem }}{% endfor %}" * loops
+    body = "{% for message in messages %}<{{ message.role }}>{{ message.content }}<end>{% endfor %}"
+    chat = tt.Chat(tokenizer, ahead + body + "<assistant>", special_tokens={"eos_token": "<end>"})
+    trajectory = chat.start([{"role": "user", "content": "Hi"}])
+    sampled = chat.encode("A<end>").tolist()
+    trajectory.act(sampled)
+    trajectory.observe([{"role": "tool", "content": "3.5"}])
+    assert chat.decode(trajectory.token_ids).endswith("<tool>3.5<end><assistant>")
+    assert trajectory.token_ids[trajectory.sampled_mask.astype(bool)].tolist() == sampled

@@ -56,7 +56,8 @@ impl Masker {
     ) -> TurnEnd {
         let text = rendering.text;
         let first = text[region.start..].chars().next().map_or(0, char::len_utf8);
-        let last = rendering.last_value(index, region.start..stop).unwrap_or(region.start + first);
+        // What interrupts the message may begin where the message does.
+        let last = rendering.last_value(index, region.start..stop).unwrap_or(region.start + first).min(stop);
         let tail = &text[last..stop];
         let known = self.turn_ends().chain(stops.iter().copied());
         if let Some((at, length)) = known.filter_map(|marker| Some((tail.find(marker)?, marker.len()))).min() {
