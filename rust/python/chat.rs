@@ -123,14 +123,18 @@ impl PyChat {
         })
     }
 
-    #[pyo3(signature = (messages, **options), text_signature = "(self, messages, *, tools=None, documents=None, add_generation_prompt=False, continue_final_message=False, now=None, control_tokens='all', trusted_roles=(), seams='parity', chat_template=None, template_kwargs=None, **kwargs)")]
-    fn render(
+    #[pyo3(signature = (messages, *, tools=None, documents=None, add_generation_prompt=None, **options), text_signature = "(self, messages, *, tools=None, documents=None, add_generation_prompt=False, continue_final_message=False, now=None, control_tokens='all', trusted_roles=(), seams='parity', chat_template=None, template_kwargs=None, **kwargs)")]
+    fn render<'py>(
         &self,
-        py: Python<'_>,
-        messages: &Bound<'_, PyAny>,
-        options: Option<&Bound<'_, PyDict>>,
+        messages: &Bound<'py, PyAny>,
+        tools: Option<Bound<'py, PyAny>>,
+        documents: Option<Bound<'py, PyAny>>,
+        add_generation_prompt: Option<&Bound<'py, PyAny>>,
+        options: Option<&Bound<'py, PyDict>>,
     ) -> PyResult<PyRendered> {
-        let options = Options::read(py, options, RenderSettings::default())?;
+        let py = messages.py();
+        let options =
+            Options::read(py, options, RenderSettings::default())?.with(tools, documents, add_generation_prompt)?;
         let conversation = options.conversation(messages)?;
         self.warn_unread(py, &conversation, &options.settings)?;
         detached(py, || self.renderer.render(&conversation, &options.settings)).map(PyRendered::new)

@@ -48,6 +48,20 @@ impl<'py> Options<'py> {
         Ok(options)
     }
 
+    /// The same, with the arguments of nearly every call, which Python hands over one by one.
+    pub(super) fn with(
+        mut self,
+        tools: Option<Bound<'py, PyAny>>,
+        documents: Option<Bound<'py, PyAny>>,
+        add_generation_prompt: Option<&Bound<'py, PyAny>>,
+    ) -> PyResult<Self> {
+        self.tools = tools;
+        self.documents = documents;
+        self.settings.options.add_generation_prompt =
+            add_generation_prompt.map_or(Ok(false), PyAnyMethods::is_truthy)?;
+        Ok(self)
+    }
+
     /// What of the options concerns the template.
     pub(super) fn template_options(&self) -> &RenderOptions {
         &self.settings.options

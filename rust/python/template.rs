@@ -33,14 +33,17 @@ impl PyChatTemplate {
         Ok(Self { template, special_tokens })
     }
 
-    #[pyo3(signature = (messages, **options), text_signature = "(self, messages, *, tools=None, documents=None, add_generation_prompt=False, continue_final_message=False, now=None, template_kwargs=None, **kwargs)")]
-    fn render(
+    #[pyo3(signature = (messages, *, tools=None, documents=None, add_generation_prompt=None, **options), text_signature = "(self, messages, *, tools=None, documents=None, add_generation_prompt=False, continue_final_message=False, now=None, template_kwargs=None, **kwargs)")]
+    fn render<'py>(
         &self,
-        py: Python<'_>,
-        messages: &Bound<'_, PyAny>,
-        options: Option<&Bound<'_, PyDict>>,
+        messages: &Bound<'py, PyAny>,
+        tools: Option<Bound<'py, PyAny>>,
+        documents: Option<Bound<'py, PyAny>>,
+        add_generation_prompt: Option<&Bound<'py, PyAny>>,
+        options: Option<&Bound<'py, PyDict>>,
     ) -> PyResult<PyRenderedText> {
-        let options = Options::read_template(py, options)?;
+        let py = messages.py();
+        let options = Options::read_template(py, options)?.with(tools, documents, add_generation_prompt)?;
         let conversation = options.conversation(messages)?;
         warn_unread(py, &self.template, &conversation)?;
         let settings = self.settings(&options);

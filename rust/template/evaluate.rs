@@ -73,8 +73,8 @@ impl<'a> Renderer<'a> {
     }
 
     fn evaluate_item(&mut self, pair: &'a (Expr, Expr)) -> Result<Value<'a>> {
-        if let (Expr::Name(variable), Expr::Const(Const::Text(name))) = pair
-            && let Some(value) = self.frame.with(variable.slot, |object| entry_of(object, name))
+        if let (Expr::Name(variable), Expr::Const(key)) = pair
+            && let Some(value) = self.frame.with(variable.slot, |object| constant_item(object, key))
         {
             return Ok(value);
         }
@@ -165,7 +165,7 @@ impl<'a> Renderer<'a> {
         access::attribute(object, name)
     }
 
-    fn item(&mut self, object: &Value<'a>, key: &Value<'a>) -> Result<Value<'a>> {
+    pub(super) fn item(&mut self, object: &Value<'a>, key: &Value<'a>) -> Result<Value<'a>> {
         if let (Value::Loop(state), Value::Text(name)) = (object, key)
             && let Some(value) = self.loop_property(state, name.as_str())?
         {
@@ -255,7 +255,8 @@ impl<'a> Renderer<'a> {
 
     /// Arguments in the order in which they stand: positional, named, `*`, `**`.
     pub(super) fn evaluate_arguments(&mut self, arguments: &'a Arguments) -> Result<Args<'a>> {
-        let mut args = Args { positional: self.evaluate_all(&arguments.positional)?, named: Vec::new() };
+        let positional = self.evaluate_all(&arguments.positional)?;
+        let mut args = Args { positional, named: Vec::with_capacity(arguments.named.len()) };
         for (name, value) in &arguments.named {
             let value = self.evaluate(value)?;
             args.named.push((Text::borrowed(name, None), value));
@@ -299,6 +300,15 @@ impl<'a> Renderer<'a> {
 fn entry_of<'a>(object: &Value<'a>, name: &'a str) -> Option<Value<'a>> {
     match object {
         Value::Dict(map) => map.get_text(name).or_else(|| access::no_key(name)),
+        _ => None,
+    }
+}
+
+/// What a dict or a list holds under a constant, if it holds something there.
+fn constant_item<'a>(object: &Value<'a>, key: &'a Const) -> Option<Value<'a>> {
+    match (object, key) {
+        (object, Const::Text(name)) => entry_of(object, name),
+        (Value::List(items), Const::Int(index)) => items.get(usize::try_from(*index).ok()?),
         _ => None,
     }
 }

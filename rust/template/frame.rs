@@ -15,7 +15,8 @@ pub(super) struct Frame<'a> {
 
 impl<'a> Frame<'a> {
     pub(super) fn new(slots: u16, parent: Option<Rc<Self>>) -> Rc<Self> {
-        Rc::new(Self { slots: RefCell::new(vec![Value::Missing; slots as usize]), parent })
+        let slots = std::iter::repeat_with(|| Value::Missing).take(slots as usize).collect();
+        Rc::new(Self { slots: RefCell::new(slots), parent })
     }
 
     fn at(&self, hops: u16) -> &Self {

@@ -146,10 +146,8 @@ impl<'a> Renderer<'a> {
     fn namespace(&mut self, args: Args<'a>) -> Result<Value<'a>> {
         let mut fields = Namespace::default();
         if args.positional.is_empty() {
-            for (name, value) in args.named {
-                check_field(name.as_str())?;
-                let _old = fields.set(name, value);
-            }
+            args.named.iter().try_for_each(|(name, _)| check_field(name.as_str()))?;
+            fields = Namespace::from_unique(args.named);
         } else {
             for (key, value) in self.dict(args)?.into_values() {
                 let name = match key {

@@ -65,6 +65,11 @@ pub(super) enum Value<'a> {
 pub(super) struct Namespace<'a>(Vec<(Text<'a>, Value<'a>)>);
 
 impl<'a> Namespace<'a> {
+    /// A namespace of fields, no two of which have the same name.
+    pub(super) fn from_unique(fields: Vec<(Text<'a>, Value<'a>)>) -> Self {
+        Self(fields)
+    }
+
     pub(super) fn get(&self, name: &str) -> Option<&Value<'a>> {
         self.0.iter().find(|(known, _)| known.as_str() == name).map(|(_, value)| value)
     }

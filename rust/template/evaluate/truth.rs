@@ -1,7 +1,7 @@
 //! The truth of expressions, without the values that nobody keeps: conditions are most of what templates compute.
 
 use super::super::access;
-use super::super::ast::{CompareOp, Comparison, Const, Expr, TestCall};
+use super::super::ast::{CompareOp, Comparison, Const, Expr, TestCall, Variable};
 use super::super::compare::equal;
 use super::super::render::Renderer;
 use super::super::tests::Test;
@@ -42,17 +42,26 @@ impl<'a> Renderer<'a> {
                 entry(&object).map_or_else(|| self.attribute_of(&object, key), Ok)
             }
             Expr::Item(pair) => match &**pair {
-                (Expr::Name(variable), Expr::Const(Const::Text(key))) => {
-                    let entry = |object: &Value<'a>| match object {
-                        Value::Dict(map) => map.look(key).or_else(|| access::no_key(key)),
-                        _ => None,
-                    };
-                    self.frame.with(variable.slot, entry).map_or_else(|| self.evaluate(expr), Ok)
-                }
+                (object, Expr::Const(Const::Text(key))) => self.look_item(object, key),
                 _ => self.evaluate(expr),
             },
             expr => self.evaluate(expr),
         }
+    }
+
+    /// The same of `object['key']`.
+    fn look_item(&mut self, object: &'a Expr, key: &'a str) -> Result<Value<'a>> {
+        let entry = |object: &Value<'a>| match object {
+            Value::Dict(map) => map.look(key).or_else(|| access::no_key(key)),
+            _ => None,
+        };
+        if let Expr::Name(variable) = object
+            && let Some(value) = self.frame.with(variable.slot, entry)
+        {
+            return Ok(value);
+        }
+        let object = self.look(object)?;
+        entry(&object).map_or_else(|| self.item(&object, &Value::literal(key)), Ok)
     }
 
     /// Whether a chain of comparisons holds; it stops at the first that does not.
@@ -89,30 +98,19 @@ impl<'a> Renderer<'a> {
 
     /// Whether an expression is this text; nothing but a text is equal to one.
     fn is_text(&mut self, expr: &'a Expr, text: &str) -> Result<bool> {
-        match expr {
-            Expr::Name(variable) => Ok(self.frame.with(variable.slot, |value| value.as_str() == Some(text))),
-            expr => match self.field_is_text(expr, text) {
-                Some(same) => Ok(same),
-                None => Ok(self.look(expr)?.as_str() == Some(text)),
-            },
+        if let Expr::Name(variable) = expr {
+            return Ok(self.frame.with(variable.slot, |value| value.as_str() == Some(text)));
         }
-    }
-
-    /// Whether `name.key` or `name['key']` is this text, where the name is that of a dict with this key.
-    fn field_is_text(&self, expr: &Expr, text: &str) -> Option<bool> {
-        let (object, key) = match expr {
-            Expr::Attribute(node) if node.only_key => (&node.object, &node.name),
-            Expr::Item(pair) => match &**pair {
-                (object, Expr::Const(Const::Text(key))) => (object, key),
-                _ => return None,
-            },
-            _ => return None,
-        };
-        let Expr::Name(variable) = object else { return None };
-        self.frame.with(variable.slot, |object| match object {
-            Value::Dict(map) => map.is_text(key, text),
-            _ => None,
-        })
+        if let Some((variable, key)) = field(expr) {
+            let entry = |object: &Value<'a>| match object {
+                Value::Dict(map) => map.is_text(key, text),
+                _ => None,
+            };
+            if let Some(same) = self.frame.with(variable.slot, entry) {
+                return Ok(same);
+            }
+        }
+        Ok(self.look(expr)?.as_str() == Some(text))
     }
 
     fn is_one_of(&mut self, expr: &'a Expr, constants: &'a [Expr]) -> Result<bool> {
@@ -142,6 +140,22 @@ impl<'a> Renderer<'a> {
             Some(test) => test.passes(self, &input, args),
             None => Err(unknown("test", &node.name).at_line(node.line)),
         }
+    }
+}
+
+/// Variable and key of `name.key` and `name['key']`.
+fn field(expr: &Expr) -> Option<(&Variable, &str)> {
+    let (object, key) = match expr {
+        Expr::Attribute(node) if node.only_key => (&node.object, &node.name),
+        Expr::Item(pair) => match &**pair {
+            (object, Expr::Const(Const::Text(key))) => (object, key),
+            _ => return None,
+        },
+        _ => return None,
+    };
+    match object {
+        Expr::Name(variable) => Some((variable, key)),
+        _ => None,
     }
 }
 
