@@ -4,6 +4,7 @@
 //! conversation before it renders (drops keys whose value is None, copies reasoning fields) happens in
 //! [`Conversation::normalised`], so that every caller sees the same data.
 
+mod common;
 mod dict;
 mod json;
 mod read;
@@ -11,6 +12,9 @@ mod read;
 use std::borrow::Cow;
 use std::sync::Arc;
 
+#[cfg(feature = "python")]
+pub(crate) use common::common;
+pub(crate) use common::{same_text, shared};
 pub use dict::{Dict, Key};
 
 /// Plain data as a template sees it: what JSON can say, tuples, and integers of any size.

@@ -7,7 +7,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use super::Data;
+use super::{Data, same_text};
 
 /// Up to so many entries a dict is scanned, and keeps no index.
 const SCANNED: usize = 16;
@@ -167,11 +167,6 @@ impl Dict {
     pub fn values(&self) -> impl ExactSizeIterator<Item = &Data> {
         self.entries.iter().map(|(_, value)| value)
     }
-}
-
-/// Equality of texts that mostly differ in length or in the first byte.
-fn same_text(one: &str, other: &str) -> bool {
-    one.len() == other.len() && one.as_bytes().first() == other.as_bytes().first() && one == other
 }
 
 impl<K: Into<Key>> FromIterator<(K, Data)> for Dict {

@@ -148,15 +148,9 @@ impl PyChat {
         options: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<Vec<PyRendered>> {
         let options = Options::read(py, options, RenderSettings::default())?;
-        let convert = |index, messages: &Bound<'_, PyAny>| {
-            let conversation = options.conversation(messages)?;
-            if index == 0 {
-                self.warn_unread(py, &conversation, &options.settings)?;
-            }
-            Ok(conversation)
-        };
+        let check = |conversation: &Conversation| self.warn_unread(py, conversation, &options.settings);
         let render = |conversation| self.renderer.render(&conversation, &options.settings).map(PyRendered::new);
-        many::rendered(conversations, convert, render)
+        many::rendered(conversations, &options, check, render)
     }
 
     #[pyo3(signature = (messages, *, history="keep", rollout=None, agent=None, id=None, media=None, **options), text_signature = "(self, messages, *, tools=None, documents=None, history='keep', control_tokens='template', trusted_roles=(), now=None, media=None, rollout=None, agent=None, id=None, chat_template=None, template_kwargs=None, **kwargs)")]

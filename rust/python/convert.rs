@@ -13,7 +13,7 @@ use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyBool, PyByteArray, PyBytes, PyDict, PyFloat, PyInt, PyList, PyMapping, PyString, PyTuple, PyType};
 
 use super::error::to_python;
-use crate::message::{Conversation, Data, Dict, Key};
+use crate::message::{Conversation, Data, Dict, Key, common};
 use crate::{Error, ErrorKind};
 
 /// Deeper data is refused: it is cyclic, or nothing a template could print.
@@ -130,43 +130,24 @@ fn explained(py: Python<'_>, place: &str, error: PyErr) -> PyErr {
     to_python(py, &Error::new(ErrorKind::Render, format!("{place}{message}")).with_class(class))
 }
 
-/// The texts that nearly every message holds, which Python keeps one object of each.
-const COMMON: [&str; 16] = [
-    "role",
-    "content",
-    "user",
-    "assistant",
-    "tool",
-    "system",
-    "tool_calls",
-    "type",
-    "function",
-    "name",
-    "arguments",
-    "id",
-    "tool_call_id",
-    "text",
-    "description",
-    "parameters",
-];
-
-/// The same as objects and as texts: an object is known by its address, which says where to look for it.
+/// The texts that nearly every message holds, each with the one object that Python keeps of it: an object is known by its
+/// address, which says where to look for it.
 struct Common([Option<(Py<PyString>, Arc<str>)>; Self::PLACES]);
 
 impl Common {
     const PLACES: usize = 64;
 
     fn new(py: Python<'_>) -> Self {
-        let mut common = Self([const { None }; Self::PLACES]);
-        for text in COMMON {
+        let mut found = Self([const { None }; Self::PLACES]);
+        for text in common() {
             let object = PyString::intern(py, text);
             let mut place = Self::place(&object);
-            while common.0[place].is_some() {
+            while found.0[place].is_some() {
                 place = (place + 1) % Self::PLACES;
             }
-            common.0[place] = Some((object.unbind(), text.into()));
+            found.0[place] = Some((object.unbind(), text.clone()));
         }
-        common
+        found
     }
 
     /// Objects lie at multiples of 16 bytes.

@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use pyo3::prelude::*;
 
 use super::error::to_python;
+use super::options::Options;
 use crate::message::Conversation;
 use crate::{Result, threads};
 
@@ -15,9 +16,11 @@ const TOGETHER: usize = 32;
 const GOES: usize = 16;
 
 /// What `render` makes of each conversation, in order, or the error of the first that cannot be converted or rendered.
+/// The first conversation is shown to `check` before anything is rendered.
 pub(super) fn rendered<'py, T: Send>(
     conversations: &Bound<'py, PyAny>,
-    mut convert: impl FnMut(usize, &Bound<'py, PyAny>) -> PyResult<Conversation>,
+    options: &Options<'py>,
+    check: impl Fn(&Conversation) -> PyResult<()>,
     render: impl Fn(Conversation) -> Result<T> + Sync,
 ) -> PyResult<Vec<T>> {
     let py = conversations.py();
@@ -36,10 +39,17 @@ pub(super) fn rendered<'py, T: Send>(
         };
         (first..).zip(conversations).map(render).collect::<Result<Vec<T>>>()
     };
+    let convert = |index, messages: Bound<'py, PyAny>| {
+        let conversation = options.conversation(&messages)?;
+        if index == 0 {
+            check(&conversation)?;
+        }
+        Ok(conversation)
+    };
     threads::beside(&work, |mut jobs| {
         let (mut first, mut waiting, mut fault) = (0, Vec::with_capacity(together), None);
         for (index, messages) in conversations.try_iter()?.enumerate() {
-            match messages.and_then(|messages| convert(index, &messages)) {
+            match messages.and_then(|messages| convert(index, messages)) {
                 Ok(conversation) => waiting.push(conversation),
                 Err(error) => fault = Some(error),
             }

@@ -60,14 +60,8 @@ impl PyChatTemplate {
     ) -> PyResult<Vec<PyRenderedText>> {
         let options = Options::read_template(py, options)?;
         let settings = self.settings(&options);
-        let convert = |index, messages: &Bound<'_, PyAny>| {
-            let conversation = options.conversation(messages)?;
-            if index == 0 {
-                warn_unread(py, &self.template, &conversation)?;
-            }
-            Ok(conversation)
-        };
-        many::rendered(conversations, convert, |conversation| {
+        let check = |conversation: &Conversation| warn_unread(py, &self.template, conversation);
+        many::rendered(conversations, &options, check, |conversation| {
             let text = self.template.render(&conversation, &settings)?;
             Ok(PyRenderedText { text, messages: conversation.messages })
         })

@@ -1,5 +1,7 @@
 //! The tree of a template. The parser makes it, the resolver gives every name its slot, the renderer walks it.
 
+use std::sync::Arc;
+
 use super::filters::Filter;
 use super::loops::LoopProperty;
 use super::methods::Method;
@@ -35,7 +37,7 @@ pub(super) enum Const {
     /// Decimal digits of an integer beyond 64 bits.
     Big(Box<str>),
     Float(f64),
-    Text(Box<str>),
+    Text(Arc<str>),
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -106,7 +108,7 @@ pub(super) struct Condition {
 #[derive(Debug, Clone)]
 pub(super) struct Attribute {
     pub(super) object: Expr,
-    pub(super) name: Box<str>,
+    pub(super) name: Arc<str>,
     /// Whether the name means nothing but a key on a dict: no method, nothing that the sandbox hides.
     pub(super) only_key: bool,
     /// The method of this name that texts have.

@@ -42,9 +42,23 @@ impl<'a> Frame<'a> {
     }
 
     pub(super) fn set(&self, slot: Slot, value: Value<'a>) {
-        let frame = self.at(slot.hops);
-        // The old value is dropped after the borrow ends.
-        let _old = frame.slots.borrow_mut().get_mut(slot.index as usize).map(|place| std::mem::replace(place, value));
+        let mut slots = self.at(slot.hops).slots.borrow_mut();
+        // The old value is dropped in the borrow: no value looks at a frame when it goes.
+        if let Some(place) = slots.get_mut(slot.index as usize) {
+            *place = value;
+        }
+    }
+
+    /// Takes the values of some variables away.
+    pub(super) fn unset(&self, taken: impl Iterator<Item = Slot>) {
+        let mut slots = self.slots.borrow_mut();
+        for slot in taken {
+            if slot.hops == 0
+                && let Some(place) = slots.get_mut(slot.index as usize)
+            {
+                *place = Value::Missing;
+            }
+        }
     }
 
     /// Forgets all values, so that values that hold their own frame are freed.

@@ -183,9 +183,7 @@ impl<'a> Renderer<'a> {
 
     /// Takes the values of a scope's variables away again.
     pub(super) fn leave(&mut self, loads: &[(Slot, Load)]) {
-        for (slot, _) in loads {
-            self.frame.set(*slot, Value::Missing);
-        }
+        self.frame.unset(loads.iter().map(|(slot, _)| *slot));
     }
 
     /// The value of a name that a scope loads; in blocks, what the top level assigned goes first.

@@ -4,6 +4,7 @@ use super::super::ast::{BinaryOp, CompareOp, Comparison, Condition, Const, Expr,
 use super::super::lexer::Token;
 use super::super::number::integer_from_literal;
 use super::{Parsed, Parser};
+use crate::message::shared;
 
 impl Parser<'_> {
     pub(super) fn expression(&mut self) -> Parsed<Expr> {
@@ -250,7 +251,7 @@ impl Parser<'_> {
             joined.push_str(text);
             self.advance();
         }
-        Expr::Const(Const::Text(joined.into()))
+        Expr::Const(Const::Text(shared(&joined)))
     }
 
     fn list(&mut self) -> Parsed<Expr> {

@@ -6,6 +6,7 @@ use super::super::loops::LoopProperty;
 use super::super::methods;
 use super::super::number::integer_from_literal;
 use super::{Parsed, Parser};
+use crate::message::shared;
 
 impl Parser<'_> {
     pub(super) fn postfix(&mut self, mut node: Expr) -> Parsed<Expr> {
@@ -190,7 +191,7 @@ fn new_attribute(object: Expr, name: &str) -> Attribute {
     let only_key = !methods::is_dict_attribute(name) && !name.starts_with("__");
     Attribute {
         object,
-        name: name.into(),
+        name: shared(name),
         only_key,
         on_text: methods::find_text(name),
         on_loop: LoopProperty::find(name),

@@ -15,7 +15,7 @@ use super::Value;
 use super::list::Reads;
 use crate::Result;
 use crate::author::{Author, Field};
-use crate::message::{Data, Dict, Key};
+use crate::message::{Data, Dict, Key, same_text};
 
 /// The names of the message fields that a rendering has read, in the order of their numbers.
 #[derive(Debug, Default)]
@@ -190,7 +190,7 @@ impl<'a> Map<'a> {
                 return entries.get(&TextKey(key)).map(|(_, value)| value.as_str() == Some(text));
             }
         };
-        dict.get(key).map(|value| value.as_text() == Some(text))
+        dict.get(key).map(|value| value.as_text().is_some_and(|known| same_text(known, text)))
     }
 
     /// The value under any key, or an error for what cannot be a key.
