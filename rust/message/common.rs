@@ -33,7 +33,8 @@ pub(crate) fn common() -> &'static [Arc<str>] {
 
 /// The object of a common text, or a new one.
 pub(crate) fn shared(text: &str) -> Arc<str> {
-    COMMON.iter().find(|common| ***common == *text).map_or_else(|| text.into(), Arc::clone)
+    let is_common = |common: &&Arc<str>| common.len() == text.len() && ***common == *text;
+    COMMON.iter().find(is_common).map_or_else(|| text.into(), Arc::clone)
 }
 
 /// Equality of texts that mostly are one object, or differ in length or in the first byte.

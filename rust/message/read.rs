@@ -5,7 +5,7 @@
 use std::borrow::Cow;
 
 use super::json::number_from;
-use super::{Data, Dict, Key};
+use super::{Data, Dict, Key, shared};
 
 /// Deeper text is refused, as by `serde_json`.
 const DEPTH: usize = 127;
@@ -97,7 +97,7 @@ impl<'a> Reader<'a> {
         }
         loop {
             (self.peek()? == b'"').then_some(())?;
-            let key = Key::Text(self.string()?.into());
+            let key = Key::Text(shared(&self.string()?));
             self.take(b':').then_some(())?;
             entries.insert(key, self.value(depth)?);
             if self.take(b'}') {

@@ -13,7 +13,7 @@ use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyBool, PyByteArray, PyBytes, PyDict, PyFloat, PyInt, PyList, PyMapping, PyString, PyTuple, PyType};
 
 use super::error::to_python;
-use crate::message::{Conversation, Data, Dict, Key, common};
+use crate::message::{Conversation, Data, Dict, Key, common, shared};
 use crate::{Error, ErrorKind};
 
 /// Deeper data is refused: it is cyclic, or nothing a template could print.
@@ -248,7 +248,7 @@ impl<'py> Converter<'py> {
             if let Some((_, known)) = self.keys.iter().find(|(known, _)| known.is(text)) {
                 return Ok(Key::Text(known.clone()));
             }
-            let name: Arc<str> = text.to_str()?.into();
+            let name = shared(text.to_str()?);
             if self.keys.len() < KEYS {
                 self.keys.push((text.clone(), name.clone()));
             }

@@ -88,6 +88,25 @@ pub(super) enum Expr {
     Test(Box<TestCall>),
 }
 
+impl Expr {
+    /// Variable and key of `name.key` and `name['key']`, where that means nothing else if the variable is a dict with this
+    /// key.
+    pub(super) fn as_field(&self) -> Option<(&Variable, &str)> {
+        let (object, key) = match self {
+            Self::Attribute(node) if node.only_key => (&node.object, &node.name),
+            Self::Item(pair) => match &**pair {
+                (object, Self::Const(Const::Text(key))) => (object, key),
+                _ => return None,
+            },
+            _ => return None,
+        };
+        match object {
+            Self::Name(variable) => Some((variable, key)),
+            _ => None,
+        }
+    }
+}
+
 /// A chain of comparisons: `first < second <= third`.
 #[derive(Debug, Clone)]
 pub(super) struct Comparison {

@@ -298,8 +298,11 @@ impl<'a> Renderer<'a> {
             }
             _ => {}
         }
-        let value = self.evaluate(expr).or_else(|error| constant_slice(expr, error))?;
-        self.write_value(&value)
+        let value = if self.autoescape { self.evaluate(expr).map(Some) } else { self.write_if_plain(expr) };
+        match value.or_else(|error| constant_slice(expr, error).map(Some))? {
+            Some(value) => self.write_value(&value),
+            None => Ok(()),
+        }
     }
 
     /// The author of a byte as it is written.

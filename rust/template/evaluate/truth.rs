@@ -1,7 +1,7 @@
 //! The truth of expressions, without the values that nobody keeps: conditions are most of what templates compute.
 
 use super::super::access;
-use super::super::ast::{CompareOp, Comparison, Const, Expr, TestCall, Variable};
+use super::super::ast::{CompareOp, Comparison, Const, Expr, TestCall};
 use super::super::compare::equal;
 use super::super::render::Renderer;
 use super::super::tests::Test;
@@ -101,7 +101,7 @@ impl<'a> Renderer<'a> {
         if let Expr::Name(variable) = expr {
             return Ok(self.frame.with(variable.slot, |value| value.as_str() == Some(text)));
         }
-        if let Some((variable, key)) = field(expr) {
+        if let Some((variable, key)) = expr.as_field() {
             let entry = |object: &Value<'a>| match object {
                 Value::Dict(map) => map.is_text(key, text),
                 _ => None,
@@ -140,22 +140,6 @@ impl<'a> Renderer<'a> {
             Some(test) => test.passes(self, &input, args),
             None => Err(unknown("test", &node.name).at_line(node.line)),
         }
-    }
-}
-
-/// Variable and key of `name.key` and `name['key']`.
-fn field(expr: &Expr) -> Option<(&Variable, &str)> {
-    let (object, key) = match expr {
-        Expr::Attribute(node) if node.only_key => (&node.object, &node.name),
-        Expr::Item(pair) => match &**pair {
-            (object, Expr::Const(Const::Text(key))) => (object, key),
-            _ => return None,
-        },
-        _ => return None,
-    };
-    match object {
-        Expr::Name(variable) => Some((variable, key)),
-        _ => None,
     }
 }
 

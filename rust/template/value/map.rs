@@ -181,6 +181,19 @@ impl<'a> Map<'a> {
         }
     }
 
+    /// The text under a text key, with its author, where the conversation holds this dict and a text stands there.
+    pub(in super::super) fn get_str(&self, key: &str) -> Option<(&'a str, Mark)> {
+        match self {
+            Self::Data(dict, owner) => Some((dict.get(key)?.as_text()?, *owner)),
+            Self::Message(message) => {
+                let (key, value) = &message.dict.entries()[message.dict.position(key)?];
+                let text = value.as_text()?;
+                Some((text, message.author(key)))
+            }
+            Self::Built(_) => None,
+        }
+    }
+
     /// Whether a text stands under a text key; `None` where nothing stands there.
     pub(in super::super) fn is_text(&self, key: &str, text: &str) -> Option<bool> {
         let dict = match self {
