@@ -41,3 +41,27 @@ def test_a_loop_over_a_running_loop_takes_its_items():
     source = "{% for m in messages %}{{ m.content }}{% for n, _ in loop %}[{{ n.content }}]{% endfor %}{% endfor %}"
     messages = [{"role": "user", "content": letter} for letter in "abc"]
     assert tt.ChatTemplate(source).render(messages).text == "a[b][c]"
+
+
+EXPRESSIONS = (
+    *("'<' + m.content + '>' + m['role']", "m.content + ('&'|safe) + m.content + '<'", "('<'|safe) + m.content"),
+    *("'<' + (m.content + given) + given + '>'", "1 + 2", "[m.content] + [m.role]", "'<' + shown(m) + '>' + shown(m)"),
+    *("m.content", "m['content']", "m.parts", "m.none_such", "'<'", "given", "'' + m.content + ''", "m.content + ''"),
+)
+
+
+@pytest.mark.parametrize("expression", EXPRESSIONS)
+@pytest.mark.parametrize("loop", ["for m in messages", "set m = messages[1]"])
+def test_what_is_written_at_once_has_the_authors_of_a_value_that_is_written(expression: str, loop: str):
+    macro = "{% macro shown(m) %}{% generation %}({{ m.content }}){% endgeneration %}{% endmacro %}"
+    end = "{% endfor %}" if loop.startswith("for") else ""
+    direct = f"{macro}{{{{ given }}}}{{% {loop} %}}a{{{{ {expression} }}}}b{end}"
+    through = f"{macro}{{{{ given }}}}{{% {loop} %}}a{{% set x = {expression} %}}{{{{ x }}}}b{end}"
+    messages = [{"role": "user", "content": "<1>", "parts": ["é"]}, {"role": "assistant", "content": "2", "parts": 3}]
+    one, two = (tt.ChatTemplate(source).render(messages, given="&") for source in (direct, through))
+    assert (one.text, one.generation_spans) == (two.text, two.generation_spans)
+    assert [span_of(span) for span in one.spans] == [span_of(span) for span in two.spans]
+
+
+def span_of(span: tt.Span) -> tuple[object, ...]:
+    return span.start, span.end, span.kind, span.message, span.field
