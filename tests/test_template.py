@@ -223,6 +223,13 @@ def test_batches_and_threads_agree_with_one_by_one():
         assert [rendered.text for rendered in pool.map(template.render, conversations)] == expected
 
 
+@pytest.mark.parametrize("limit", [-1, 0, 1, 2, 3])
+@pytest.mark.parametrize("text", ["", "  ", "a", " a ", "a b ", "  a  b  c  ", "a\u2003b\x1c c\n"])
+def test_texts_are_split_at_spaces_as_python_splits_them(text: str, limit: int):
+    template = tt.ChatTemplate("{{ [text.split(none, limit), text.rsplit(none, limit)] }}")
+    assert template.render([], text=text, limit=limit).text == str([text.split(None, limit), text.rsplit(None, limit)])
+
+
 def test_the_corpus_renders_from_python():
     now = datetime.datetime(2026, 11, 30, 9, 5, 7)
     wrong, count, templates = [], 0, {}

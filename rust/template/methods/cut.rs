@@ -89,7 +89,8 @@ fn split_space<'a>(text: &Text<'a>, limit: usize) -> Vec<Text<'a>> {
     while at < str.len() {
         let word = if pieces.len() == limit { None } else { str[at..].find(is_space) };
         let end = word.map_or(str.len(), |length| at + length);
-        pieces.push(text.slice(at..at + str[at..end].trim_end_matches(is_space).len()));
+        // What is left at the limit keeps the spaces behind it.
+        pieces.push(text.slice(at..end));
         at = str.len() - str[end..].trim_start_matches(is_space).len();
     }
     pieces
@@ -119,8 +120,8 @@ fn rsplit_space<'a>(text: &Text<'a>, limit: usize) -> Vec<Text<'a>> {
             str[..end].char_indices().rev().find(|(_, char)| is_space(*char))
         };
         let start = last.map_or(0, |(at, char)| at + char.len_utf8());
-        let skipped = str[start..end].len() - str[start..end].trim_start_matches(is_space).len();
-        pieces.push(text.slice(start + skipped..end));
+        // What is left at the limit keeps the spaces before it.
+        pieces.push(text.slice(start..end));
         end = str[..start].trim_end_matches(is_space).len();
     }
     pieces.reverse();
