@@ -1,9 +1,10 @@
-"""Render and tokenise against transformers' `apply_chat_template`, in one process, alternating, the same ids checked.
+"""Render and tokenise against transformers' `apply_chat_template`, in one process, in turns, the same ids checked.
 
-    python benches/bench_chat.py MODEL_FOLDER [--rounds 15] [--qwen3]
+    python benches/bench_chat.py MODEL_FOLDER [--rounds 20] [--turn 5] [--qwen3]
 
-Warm: every timed call sees messages that the process has not seen before, of the same kind as those it has; caches of
-words are filled, a cache of whole texts would not help. Figures are medians; the ratio is that of the medians.
+Warm: every engine has seen a megabyte of other chats of the same kind, and every timed call sees messages that it has
+not seen; a cache of whole texts would not help. Engines take turns of so many calls: with `--turn 1` the others' work
+empties the processor's caches before every call. Figures are medians; the ratio is that of the medians.
 """
 
 from __future__ import annotations
@@ -30,24 +31,32 @@ def seconds(work: Callable[..., Any], *arguments: Any, **options: Any) -> tuple[
     return time.perf_counter() - start, result
 
 
-def compare(chat: tt.Chat, tokenizer: Any, peer: Any, size: int, rounds: int) -> list[float]:
-    """Median seconds of each, calls alternating, all on conversations that are new."""
-    source = Chats(size)
-    for _ in range(5):
-        chat.render(source.chat(size, tools=False))
-    times: list[list[float]] = [[], [], []]
-    for _ in range(rounds):
-        messages = source.chat(size, tools=False)
-        took, rendered = seconds(chat.render, messages, add_generation_prompt=True)
-        times[0].append(took)
-        took, ids = seconds(tokenizer.apply_chat_template, messages, add_generation_prompt=True, return_dict=False)
-        times[1].append(took)
-        assert rendered.token_ids.tolist() == ids, "the ids differ"
-        if peer:
-            took, theirs = seconds(peer.render_ids, messages, add_generation_prompt=True)
-            times[2].append(took)
-            assert theirs == ids, "the ids of renderers differ"
-    return [statistics.median(times_) for times_ in times if times_]
+Render = Callable[[list[dict[str, Any]]], Any]
+
+
+def engines(chat: tt.Chat, tokenizer: Any, peer: Any) -> list[Render]:
+    """Messages to ids, by each."""
+    renders: list[Render] = [
+        lambda messages: chat.render(messages, add_generation_prompt=True).token_ids,
+        lambda messages: tokenizer.apply_chat_template(messages, add_generation_prompt=True, return_dict=False),
+    ]
+    return [*renders, lambda messages: peer.render_ids(messages, add_generation_prompt=True)] if peer else renders
+
+
+def compare(renders: list[Render], source: Chats, size: int, rounds: int, turn: int) -> list[float]:
+    """Median seconds of each, on conversations that are new."""
+    times: list[list[float]] = [[] for _ in renders]
+    for _ in range(max(1, rounds // turn)):
+        chats = [source.chat(size, tools=False) for _ in range(turn)]
+        found: list[list[Any]] = [[] for _ in renders]
+        for render, taken, ids in zip(renders, times, found, strict=True):
+            for messages in chats:
+                took, result = seconds(render, messages)
+                taken.append(took)
+                ids.append(result)
+        for ours, *others in zip(*found, strict=True):
+            assert all(ours.tolist() == theirs for theirs in others), "the ids differ"
+    return [statistics.median(taken) for taken in times]
 
 
 def peer_renderer(tokenizer: Any) -> Any:
@@ -66,7 +75,8 @@ def main() -> None:
     """Print a table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("model")
-    parser.add_argument("--rounds", type=int, default=15)
+    parser.add_argument("--rounds", type=int, default=20, help="calls of each engine")
+    parser.add_argument("--turn", type=int, default=5, help="calls of one engine in a row")
     parser.add_argument("--qwen3", action="store_true", help="the model is a Qwen3: measure renderers 0.1.12 too")
     arguments = parser.parse_args()
     if _core.build_profile != "release":
@@ -76,8 +86,12 @@ def main() -> None:
     peer = peer_renderer(tokenizer) if arguments.qwen3 else None
     print(f"tokentape {tt.__version__}, transformers {transformers.__version__}, {arguments.model}, {chat.engine}")
     print(f"{'conversation':>12}  tokentape ms  transformers ms   ratio     renderers ms   ratio")
+    renders, source = engines(chat, tokenizer, peer), Chats()
+    for messages in source.chats(1_000_000, tools=False):
+        for render in renders:
+            render(messages)
     for name, size in SIZES.items():
-        ours, *others = compare(chat, tokenizer, peer, size, arguments.rounds)
+        ours, *others = compare(renders, source, size, arguments.rounds, arguments.turn)
         columns = [f"{other * 1e3:16.3f} {other / ours:7.1f}" for other in others]
         print(f"{name:>12} {ours * 1e3:13.3f} {''.join(columns)}")
 

@@ -1,11 +1,12 @@
 """Text to ids against other engines, in one process and on one thread, with flat buffers out of all.
 
-    python benches/bench_tokenize.py MODEL_FOLDER... [--megabytes 1.5]
+    python benches/bench_tokenize.py MODEL_FOLDER... [--all FOLDER] [--megabytes 1.2]
 
-A MODEL_FOLDER holds `tokenizer.json` and a chat template. The texts are rendered chats of 200 bytes to 100 KB. *Cold*
-is the first pass after loading; *warm* the median of later passes; every pass has text that no engine has seen, and the
-engines take turns. Figures are megabytes a second of CPU time, of all threads that an engine uses; on shared cores only
-their ratios mean anything. Caches of whole segments are off. *Wrong* counts texts with other ids than `tokenizers`.
+With `--all`, every model in a folder is measured. A MODEL_FOLDER holds `tokenizer.json` and a chat template. The texts
+are rendered chats of 200 bytes to 100 KB. *Cold* is the first pass after loading, *warm* the median of later ones; each
+pass has text that no engine has seen, and the engines take turns. Figures are megabytes a second of CPU time, of all
+threads that an engine uses; on shared cores only their ratios mean anything. Caches of whole segments are off. *Wrong*
+counts texts with other ids than `tokenizers`; the summary counts an engine as a peer only where it has none wrong.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import json
+import os
 import statistics
 import time
 import timeit
@@ -151,7 +153,27 @@ def renders_tools(chat: tt.Chat, source: Chats) -> bool:
     return True
 
 
-def measure(folder: Path, source: Chats, megabytes: float) -> None:
+Row = dict[str, tuple[float, float, int]]
+
+
+def summary(rows: dict[str, Row]) -> None:
+    """Prints what each engine reaches of `tokenizers`, and tokentape of its quickest exact peer."""
+    names = ["tokentape", "fastokens", "gigatoken", "tiktoken"]
+    print(f"\n| cold / warm, of tokenizers | {' | '.join(names)} | tokentape, of the quickest exact peer |")
+    print("|---" * (len(names) + 2) + "|")
+    for model, row in rows.items():
+        cells = []
+        for name in names:
+            cold, warm, faults = row.get(name, (0.0, 0.0, 0))
+            cells.append(
+                f"{cold:.1f} / {warm:.1f}{f' ({faults} wrong)' if faults else ''}" if warm else "does not load"
+            )
+        peers = [figures for name, figures in row.items() if name in names[1:] and not figures[2]] or [(1.0, 1.0, 0)]
+        best = [row["tokentape"][index] / max(figures[index] for figures in peers) for index in range(2)]
+        print(f"| {model} | {' | '.join(cells)} | {best[0]:.2f} / {best[1]:.2f} |")
+
+
+def measure(folder: Path, source: Chats, megabytes: float) -> Row:
     """Prints a table for one tokenizer."""
     chat = tt.Chat.from_pretrained(folder)
     print(f"\n{folder.name} ({chat.engine})")
@@ -170,22 +192,27 @@ def measure(folder: Path, source: Chats, megabytes: float) -> None:
     checked = [*HARD, *(text[:3_000] for text in texts)]
     sixty = "The function returns the number of items in the list, sorted"
     print(f"{'':12}  load s    cold    warm  x cold  x warm  60 B us 2 threads  wrong")
+    row: Row = {}
     for name, encode in loaded.items():
         cold = passes[name][0]
         ratios = cold / passes["tokenizers"][0], warm[name] / warm["tokenizers"]
-        empty = (lambda: chat.token_id(sixty)) if name == "tokentape" else (lambda: len(sixty))
+        empty = (lambda: chat.token_id("")) if name == "tokentape" else (lambda: len(sixty))
         faults = wrong(encode, loaded["tokenizers"], checked)
+        row[name] = (*ratios, faults)
         both = threads(encode, few if name == "tokenizers" else texts[:60])
         print(
             f"{name:12} {seconds[name]:7.2f} {cold:7.1f} {warm[name]:7.1f} {ratios[0]:7.1f} {ratios[1]:7.1f} "
-            f"{call(encode, empty, sixty):8.2f} {both:9.2f}  {faults} of {len(checked)}"
+            f"{call(encode, empty, sixty):8.2f} {both:9.2f}  {faults} of {len(checked)}",
+            flush=True,
         )
+    return row
 
 
 def main() -> None:
     """Measures every folder."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("folders", type=Path, nargs="+", metavar="MODEL_FOLDER")
+    parser.add_argument("folders", type=Path, nargs="*", metavar="MODEL_FOLDER")
+    parser.add_argument("--all", type=Path, metavar="FOLDER", help="a folder of models: all of them")
     parser.add_argument("--megabytes", type=float, default=1.2, help="text of one pass")
     arguments = parser.parse_args()
     if _core.build_profile != "release":
@@ -196,8 +223,10 @@ def main() -> None:
         with contextlib.suppress(Exception):
             found.append(f"{name} {version(name)}")
     print(f"tokentape {tt.__version__}; {', '.join(found)}")
-    for seed, folder in enumerate(arguments.folders):
-        measure(folder, Chats(seed), arguments.megabytes)
+    os.environ["TOKENTAPE_CACHE"] = "off"
+    folders = [*arguments.folders]
+    folders += sorted(path.parent for path in arguments.all.glob("*/tokenizer.json")) if arguments.all else []
+    summary({folder.name: measure(folder, Chats(seed), arguments.megabytes) for seed, folder in enumerate(folders)})
 
 
 if __name__ == "__main__":

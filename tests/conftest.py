@@ -14,6 +14,9 @@ from tokentape.demo.llama import llama_server
 # Every rendering that goes on from an earlier one is compared with a full one; the engine reads this at its first.
 os.environ.setdefault("TOKENTAPE_CHECK_SHORTCUTS", "1")
 
+# No test reads what another run has compiled, or writes to the user's folder.
+os.environ["TOKENTAPE_CACHE"] = "off"
+
 settings.register_profile("fast", max_examples=50, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.register_profile("long", max_examples=5000, deadline=None, suppress_health_check=list(HealthCheck))
 settings.load_profile(os.environ.get("TOKENTAPE_HYPOTHESIS", "fast"))

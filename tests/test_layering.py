@@ -13,7 +13,7 @@ FLOORS = (
     {"types"},
     {"_core", "tools", "response_template", "gguf", "gguf_patterns"},
     {"gguf_tokenizer"},
-    {"loading"},
+    {"loading", "caching"},
     {"chat", "batch", "template"},
     {"policies", "feeds", "training", "readers"},
     {"checks"},

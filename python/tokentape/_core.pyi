@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from mmap import mmap
 from os import PathLike
+from pathlib import Path
 from typing import Any, Final, Literal, Self, TypeAlias, final
 
 import numpy as np
@@ -23,6 +24,7 @@ class Chat:
         templates: str | dict[str, str] | None,
         special_tokens: dict[str, Any],
         stops: list[tuple[int | str, str]],
+        store: tuple[Path, str] | None = None,
     ) -> Self: ...
     def render(
         self,

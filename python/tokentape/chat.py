@@ -15,7 +15,7 @@ from weakref import WeakValueDictionary
 
 import numpy as np
 
-from tokentape import _core, loading
+from tokentape import _core, caching, loading
 from tokentape.errors import ArgumentError
 
 if TYPE_CHECKING:
@@ -100,7 +100,7 @@ class Chat(_core.Chat):
         if eos := loading.special_token_text((special_tokens or {}).get("eos_token")):
             stops.append((eos, "tokenizer"))
         content = loading.tokenizer_json(parts)
-        chat = super().__new__(cls, content, templates, tokens, stops)
+        chat = super().__new__(cls, content, templates, tokens, stops, store=caching.store(content))
         # Pickles carry the same bytes. A file is read again then; what no file holds has to be kept.
         chat._source = parts.path if parts.path and content is parts.tokenizer else content
         chat.response_template = parts.response_template
@@ -229,7 +229,8 @@ class Chat(_core.Chat):
         key = f"{cls.__module__}.{cls.__qualname__} {digest} {parts!r} {response_template!r}"
         chat = _RESTORED.get(key)
         if chat is None:
-            chat = _RESTORED[key] = super().__new__(cls, zlib.decompress(packed), *parts)
+            content = zlib.decompress(packed)
+            chat = _RESTORED[key] = super().__new__(cls, content, *parts, store=caching.store(content))
             chat._packed, chat.response_template = (digest, packed), response_template
         return chat
 

@@ -8,6 +8,7 @@ is what transformers 5.24 reads from the same files, in the same order of preced
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 import json
 import re
@@ -231,23 +232,26 @@ def tokenizer_json(parts: Parts) -> bytes:
     """The tokenizer, with the added tokens that only the configuration knows, as transformers adds them on loading."""
     if not parts.added_tokens:
         return parts.tokenizer
-    text = parts.tokenizer.decode()
-    known = {entry["content"] for entry in _added_tokens(text)}
+    known = {entry["content"] for entry in _added_tokens(parts.tokenizer)}
     missing = [{"id": id_, **entry} for id_, entry in parts.added_tokens.items() if entry["content"] not in known]
     if not missing:
         return parts.tokenizer
-    tokenizer = json.loads(text)
+    tokenizer = json.loads(parts.tokenizer)
     tokenizer["added_tokens"] = sorted([*tokenizer.get("added_tokens", []), *missing], key=lambda entry: entry["id"])
     return json.dumps(tokenizer, ensure_ascii=False).encode()
 
 
-def _added_tokens(text: str) -> list[dict[str, Any]]:
+def _added_tokens(content: bytes) -> list[dict[str, Any]]:
     """The added tokens of a `tokenizer.json`, read without the vocabulary where they stand before it."""
-    at = text.find('"added_tokens"')
-    start = text.find("[", at)
+    at = content.find(b'"added_tokens"')
+    start = content.find(b"[", at)
     if at < 0 or start < 0:
         return []
-    return cast("list[dict[str, Any]]", json.JSONDecoder().raw_decode(text, start)[0])
+    end = content.find(b'"model"', start)
+    for part in (content[start:end], content[start:]):
+        with contextlib.suppress(ValueError):
+            return cast("list[dict[str, Any]]", json.JSONDecoder().raw_decode(part.decode())[0])
+    return []
 
 
 # Live objects -------------------------------------------------------------------------------------------------------

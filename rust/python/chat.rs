@@ -28,7 +28,7 @@ use crate::message::Conversation;
 use crate::parse::{Grammar, Parser};
 use crate::render::{ControlTokens, RenderSettings, Renderer, StopSource, StopToken, Templates};
 use crate::template::{Clock, Template};
-use crate::tokenizer::Tokenizer;
+use crate::tokenizer::{Shared, Store, Tokenizer};
 use crate::trajectory::{Dialogue, History, Reader};
 use crate::{Error, Result, TokenId};
 
@@ -97,17 +97,19 @@ enum Stop {
 #[pymethods]
 impl PyChat {
     #[new]
-    #[pyo3(signature = (tokenizer, templates, special_tokens, stops))]
+    #[pyo3(signature = (tokenizer, templates, special_tokens, stops, store=None))]
     fn new(
         py: Python<'_>,
         tokenizer: PyBackedBytes,
         templates: Option<Sources>,
         special_tokens: &Bound<'_, PyDict>,
         stops: Vec<(Stop, String)>,
+        store: Option<(std::path::PathBuf, String)>,
     ) -> PyResult<Self> {
         let special_tokens = named_data(special_tokens)?;
+        let store = store.map(|(folder, build)| Store::new(folder, build));
         let renderer = detached(py, move || {
-            let tokenizer = Tokenizer::from_json(&tokenizer)?;
+            let tokenizer = Tokenizer::load(&(Arc::new(tokenizer) as Shared), store.as_ref())?;
             let stops = stops.into_iter().map(|(stop, source)| stop_token(&tokenizer, stop, &source));
             let stops = stops.filter_map(Result::transpose).collect::<Result<Vec<_>>>()?;
             Ok(Renderer::new(tokenizer, &compile(templates)?, special_tokens.into(), stops))
@@ -115,12 +117,8 @@ impl PyChat {
         if let Some(warning) = renderer.tokenizer().engine().warning() {
             PyErr::warn(py, &py.get_type::<PyUserWarning>(), &CString::new(warning)?, 1)?;
         }
-        Ok(Self {
-            renderer,
-            history_told: AtomicBool::new(false),
-            reader: Reader::default(),
-            declared: Mutex::default(),
-        })
+        let reader = Reader::default();
+        Ok(Self { renderer, history_told: AtomicBool::new(false), reader, declared: Mutex::default() })
     }
 
     #[pyo3(signature = (messages, *, tools=None, documents=None, add_generation_prompt=None, **options), text_signature = "(self, messages, *, tools=None, documents=None, add_generation_prompt=False, continue_final_message=False, now=None, control_tokens='all', trusted_roles=(), seams='parity', chat_template=None, template_kwargs=None, **kwargs)")]

@@ -4,6 +4,7 @@
 
 use std::ops::Range;
 
+use super::stored::Stored;
 use super::trie::Trie;
 use crate::{Result, TokenId};
 use memchr::{memchr, memchr2, memchr3};
@@ -26,6 +27,20 @@ pub struct AddedToken {
     pub single_word: bool,
     /// Matched in the normalised text, not in the text as it was given.
     pub normalized: bool,
+}
+
+impl Stored for AddedToken {
+    fn write(&self, out: &mut Vec<u8>) {
+        self.id.write(out);
+        self.content.write(out);
+        [self.special, self.lstrip, self.rstrip, self.single_word, self.normalized].write(out);
+    }
+
+    fn read(from: &mut &[u8]) -> Option<Self> {
+        let (id, content) = Stored::read(from)?;
+        let [special, lstrip, rstrip, single_word, normalized] = Stored::read(from)?;
+        Some(Self { id, content, special, lstrip, rstrip, single_word, normalized })
+    }
 }
 
 /// Where a match counts: everywhere, or only inside ranges of bytes of a text that the searched one is a part of.

@@ -2,15 +2,17 @@
 
 use std::collections::HashMap;
 
+use foldhash::fast::RandomState;
 use tokenizers::DecoderWrapper;
 
 use super::reference::Reference;
+use super::stored::Stored;
 
 /// How a vocabulary spells bytes.
 #[derive(Debug)]
 pub(super) enum TokenBytes {
     /// One letter a byte (GPT-2's alphabet).
-    Alphabet(HashMap<char, u8>),
+    Alphabet(HashMap<char, u8, RandomState>),
     /// Plain text, `▁` for a space, `<0x0A>` for a single byte.
     Fallback,
     /// Plain text.
@@ -46,6 +48,25 @@ impl TokenBytes {
     }
 }
 
+impl Stored for TokenBytes {
+    fn write(&self, out: &mut Vec<u8>) {
+        out.push(match self {
+            Self::Alphabet(_) => 0,
+            Self::Fallback => 1,
+            Self::Plain => 2,
+        });
+    }
+
+    fn read(from: &mut &[u8]) -> Option<Self> {
+        match u8::read(from)? {
+            0 => Some(Self::Alphabet(letters().collect())),
+            1 => Some(Self::Fallback),
+            2 => Some(Self::Plain),
+            _ => None,
+        }
+    }
+}
+
 /// GPT-2's alphabet: a printable Latin-1 byte is its own letter, the others take the letters from U+0100 on, in order.
 pub(super) fn letters() -> impl Iterator<Item = (char, u8)> {
     let printable = |byte: u8| matches!(byte, b'!'..=b'~' | 0xA1..=0xAC | 0xAE..=0xFF);
@@ -65,7 +86,7 @@ fn names_byte_level(decoder: &DecoderWrapper) -> bool {
 }
 
 /// An entry with a letter outside the alphabet stands for its own text.
-fn alphabet(bytes: &HashMap<char, u8>, token: &str) -> Vec<u8> {
+fn alphabet(bytes: &HashMap<char, u8, RandomState>, token: &str) -> Vec<u8> {
     let decoded: Option<Vec<u8>> = token.chars().map(|letter| bytes.get(&letter).copied()).collect();
     decoded.unwrap_or_else(|| token.as_bytes().to_vec())
 }

@@ -4,31 +4,30 @@
 
 use std::ops::Range;
 
+use super::Encoded;
 use super::added::{Literal, Matcher, Part, Place};
 use super::bpe::Scratch;
 use super::cache::{Cache, Few, Long, Many, Short};
-use super::file::{File, Refusal, Shape};
 use super::normalize::{self, Normalised};
 use super::split::{Split, Splitter};
 use super::vocab::{Symbols, Vocabulary};
-use super::{AddedToken, Encoded};
 use crate::{Result, TokenId};
 
 /// The compiled tokenizer.
 #[derive(Debug)]
 pub(super) struct Fast {
     /// Tokens that are matched in the text as given.
-    raw: Matcher,
+    pub(super) raw: Matcher,
     /// Tokens that are matched in the normalised text.
-    normalised: Matcher,
-    cut: Cut,
-    vocabulary: Vocabulary,
-    cache: Cache,
+    pub(super) normalised: Matcher,
+    pub(super) cut: Cut,
+    pub(super) vocabulary: Vocabulary,
+    pub(super) cache: Cache,
 }
 
 /// How plain text becomes pretokens.
 #[derive(Debug)]
-enum Cut {
+pub(super) enum Cut {
     ByteLevel { splitter: Splitter, nfc: bool },
     Spaces { prepend: bool },
 }
@@ -132,49 +131,6 @@ impl<const STARTS: bool> Output<'_, STARTS> {
         for (id, inside) in entry.each() {
             self.push(id, || plain.place(start + inside as usize));
         }
-    }
-}
-
-/// What of the fast path does not depend on added tokens.
-#[derive(Debug)]
-pub(super) struct Compiled {
-    cut: Cut,
-    vocabulary: Vocabulary,
-    cache: Cache,
-}
-
-impl Compiled {
-    /// Reads a file; or says why there is no fast path for it.
-    pub(super) fn new(json: &[u8]) -> std::result::Result<Self, Refusal> {
-        let file = File::parse(json)?;
-        let (cut, vocabulary) = match file.shape()? {
-            Shape::ByteLevel { splitter, nfc } => (Cut::ByteLevel { splitter, nfc }, Vocabulary::byte_level(&file)?),
-            Shape::Spaces { prepend } => (Cut::Spaces { prepend }, Vocabulary::byte_fallback(&file)?),
-        };
-        let cache = Cache::new();
-        vocabulary.each_first(&file, |piece, merged| cache.remember(Short::new(piece, 0, piece.len()), piece, merged));
-        Ok(Self { cut, vocabulary, cache })
-    }
-
-    /// The fast path, with the added tokens as the reference knows them.
-    pub(super) fn with_added(self, added: &[AddedToken]) -> std::result::Result<Fast, Refusal> {
-        let (mut normalised, raw): (Vec<_>, Vec<_>) = added.iter().cloned().partition(|token| token.normalized);
-        match self.cut {
-            Cut::ByteLevel { nfc: true, .. } => normalised.iter_mut().for_each(|token| {
-                if let Some(normal) = normalize::nfc(&token.content) {
-                    token.content = normal.text;
-                }
-            }),
-            Cut::Spaces { prepend } => check_normalised(&normalised, prepend)?,
-            Cut::ByteLevel { .. } => {}
-        }
-        Ok(Fast {
-            raw: Matcher::new(raw),
-            normalised: Matcher::new(normalised),
-            cut: self.cut,
-            vocabulary: self.vocabulary,
-            cache: self.cache,
-        })
     }
 }
 
@@ -358,16 +314,5 @@ impl Fast {
         output.scratch.starts_of_characters(piece);
         self.cache.remember(short, piece, &output.scratch);
         output.push_merged(plain, start);
-    }
-}
-
-/// Tokens of the normalised text are modelled only where the normaliser cannot touch them.
-fn check_normalised(tokens: &[AddedToken], prepend: bool) -> std::result::Result<(), Refusal> {
-    let touched = |token: &AddedToken| {
-        prepend || token.lstrip || token.rstrip || token.single_word || token.content.contains([' ', '▁'])
-    };
-    match tokens.iter().find(|token| touched(token)) {
-        Some(token) => Err(format!("the added token {:?} is matched after spaces have become ▁", token.content)),
-        None => Ok(()),
     }
 }

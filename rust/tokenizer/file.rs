@@ -59,6 +59,15 @@ impl<'a> File<'a> {
         if self.model.byte_fallback == Some(true) { self.spaces() } else { self.byte_level() }
     }
 
+    /// The file without its vocabulary and merges.
+    pub(super) fn settings(&self) -> String {
+        let model = &self.model;
+        serde_json::json!({"normalizer": self.normalizer, "pre_tokenizer": self.pre_tokenizer, "model": {
+            "type": model.kind, "byte_fallback": model.byte_fallback, "ignore_merges": model.ignore_merges,
+            "vocab": {}, "merges": []}})
+        .to_string()
+    }
+
     /// Whether a pretoken that is in the vocabulary is taken whole.
     pub(super) fn ignore_merges(&self) -> bool {
         self.model.ignore_merges == Some(true)

@@ -1,5 +1,6 @@
 //! The merges of a vocabulary: which two ids become which third, and how early.
 
+use super::stored::Stored;
 use crate::TokenId;
 
 /// The rank of a pair that does not merge.
@@ -60,6 +61,21 @@ impl Merges {
             }
             index = (index + 1) & (self.slots.len() - 1);
         }
+    }
+}
+
+impl Stored for Merges {
+    fn write(&self, out: &mut Vec<u8>) {
+        self.slots.write(out);
+        self.merged.write(out);
+    }
+
+    fn read(from: &mut &[u8]) -> Option<Self> {
+        let slots: Box<[u64]> = Stored::read(from)?;
+        let merged = Stored::read(from)?;
+        // Without a free slot, a search would not end.
+        let is_table = slots.len().is_power_of_two() && slots.len() > 1 && slots.contains(&FREE);
+        is_table.then(|| Self { shift: 64 - slots.len().trailing_zeros(), slots, merged })
     }
 }
 

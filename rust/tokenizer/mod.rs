@@ -8,34 +8,39 @@ mod added;
 mod bpe;
 mod bytes;
 mod cache;
+mod compiled;
 mod decode;
 mod engine;
 mod fast;
 mod file;
+mod later;
+mod load;
 mod merges;
 mod normalize;
 mod pieces;
 mod reference;
+mod release;
 mod selfcheck;
 mod spaces;
 mod split;
+mod store;
+mod stored;
 mod trie;
 mod vocab;
 
 use std::ops::Range;
-use std::sync::OnceLock;
-
-use sha2::{Digest, Sha256};
+use std::sync::{Arc, OnceLock};
 
 pub use self::added::AddedToken;
 use self::added::Literal;
 use self::bytes::TokenBytes;
 pub use self::decode::TextStream;
 pub use self::engine::Engine;
-use self::fast::{Compiled, Fast};
-use self::file::Refusal;
+use self::fast::Fast;
+use self::later::Later;
+pub use self::later::Shared;
 use self::pieces::Pieces;
-use self::reference::Reference;
+pub use self::store::Store;
 use crate::{Error, ErrorKind, Result, TokenId};
 
 /// The ids of a text, and where each token begins in it.
@@ -53,7 +58,8 @@ pub struct Encoded {
 pub struct Tokenizer {
     fast: Option<Fast>,
     engine: Engine,
-    reference: Reference,
+    reference: Later,
+    vocab_size: usize,
     bytes: TokenBytes,
     /// Laid out when something is first decoded.
     pieces: OnceLock<Option<Pieces>>,
@@ -64,19 +70,7 @@ pub struct Tokenizer {
 impl Tokenizer {
     /// Reads the content of a `tokenizer.json`.
     pub fn from_json(json: &[u8]) -> Result<Self> {
-        // The library's own loading takes longest, so the rest goes on beside it.
-        let (reference, compiled, sha256) = std::thread::scope(|scope| {
-            let compiled = scope.spawn(|| Compiled::new(json));
-            let sha256 = scope.spawn(|| format!("{:x}", Sha256::digest(json)));
-            let reference = Reference::from_json(json);
-            let died = |_| failure("a thread that reads the tokenizer died");
-            Ok::<_, Error>((reference?, compiled.join().map_err(died)?, sha256.join().map_err(died)?))
-        })?;
-        let added = reference.added_tokens();
-        let bytes = TokenBytes::of(&reference);
-        let fast = compiled.and_then(|compiled| compiled.with_added(&added));
-        let (fast, engine) = checked(fast, &reference, &added);
-        Ok(Self { fast, engine, reference, bytes, pieces: OnceLock::new(), added, sha256 })
+        Self::load(&(Arc::new(json.to_vec()) as Shared), None)
     }
 
     /// Which path encodes, and why.
@@ -100,7 +94,7 @@ impl Tokenizer {
                 fast.encode::<false>(text, Literal::All, &mut out)?;
                 Ok(out.ids)
             }
-            None => self.reference.encode(text),
+            None => self.reference.get()?.encode(text),
         }
     }
 
@@ -112,7 +106,7 @@ impl Tokenizer {
                 fast.encode::<true>(text, Literal::All, &mut out)?;
                 Ok(out)
             }
-            None => self.reference.encode_with_offsets(text),
+            None => self.reference.get()?.encode_with_offsets(text),
         }
     }
 
@@ -126,7 +120,7 @@ impl Tokenizer {
                 fast.encode::<true>(text, Literal::inside(literal), &mut out)?;
                 Ok(out)
             }
-            None => self.reference.encode_guarded(text, literal),
+            None => self.reference.get()?.encode_guarded(text, literal),
         }
     }
 
@@ -140,7 +134,7 @@ impl Tokenizer {
 
     /// As [`Tokenizer::decode`], by the reference.
     fn decode_whole(&self, token_ids: &[TokenId], skip_special_tokens: bool) -> Result<String> {
-        self.reference.decode(token_ids, skip_special_tokens)
+        self.reference.get()?.decode(token_ids, skip_special_tokens)
     }
 
     /// Refuses ids that no token has; the first of `token_ids` is the token `first` to the caller.
@@ -161,7 +155,7 @@ impl Tokenizer {
     }
 
     fn pieces(&self) -> Option<&Pieces> {
-        self.pieces.get_or_init(|| Pieces::new(&self.reference, &self.bytes)).as_ref()
+        self.pieces.get_or_init(|| Pieces::new(self.reference.get().ok()?, self.vocab_size, &self.bytes)).as_ref()
     }
 
     /// The bytes that a token stands for, which need not be whole characters. An added token stands for its content.
@@ -184,17 +178,25 @@ impl Tokenizer {
 
     /// The token with an id, as the vocabulary spells it.
     pub fn token(&self, id: TokenId) -> Option<String> {
-        self.reference.token(id)
+        self.reference.get().ok()?.token(id)
     }
 
     /// The id of a token, as the vocabulary spells it.
     pub fn id_of(&self, token: &str) -> Option<TokenId> {
-        self.reference.id_of(token)
+        // A text that is no token at all, or one that was added, is what is mostly asked for, and needs no reference.
+        let spelled = |pieces: &Pieces| pieces.may_hold(&self.bytes.decode(token));
+        if !self.pieces.get().and_then(Option::as_ref).is_none_or(spelled) {
+            return None;
+        }
+        match self.added.iter().find(|added| added.content == token) {
+            Some(added) => Some(added.id),
+            None => self.reference.get().ok()?.id_of(token),
+        }
     }
 
     /// One more than the largest id, added tokens included.
     pub fn vocab_size(&self) -> usize {
-        self.reference.vocab_size()
+        self.vocab_size
     }
 
     /// The added tokens, special ones among them, by id.
@@ -209,20 +211,7 @@ impl Tokenizer {
 
     /// The `tokenizer.json` that makes this tokenizer again.
     pub fn to_json(&self) -> Result<String> {
-        self.reference.to_json()
-    }
-}
-
-/// The fast path if it exists and passes the self-check, and which path that leaves.
-fn checked(fast: Result<Fast, Refusal>, reference: &Reference, added: &[AddedToken]) -> (Option<Fast>, Engine) {
-    let fast = match fast {
-        Ok(fast) => fast,
-        Err(refusal) => return (None, Engine::Reference(refusal)),
-    };
-    let name = fast.name();
-    match selfcheck::run(&fast, reference, added) {
-        Ok(()) => (Some(fast), Engine::Fast(name)),
-        Err(difference) => (None, Engine::Disagrees(difference)),
+        self.reference.get()?.to_json()
     }
 }
 
@@ -234,6 +223,8 @@ pub(crate) fn failure(message: impl Into<String>) -> Error {
 #[cfg(test)]
 #[expect(clippy::unwrap_used, reason = "a test fails by it")]
 pub(crate) mod tests {
+    use super::compiled::Compiled;
+    use super::load::checked;
     use super::*;
 
     /// A byte-level tokenizer without merges: one token a byte, and two added tokens.
@@ -282,7 +273,7 @@ pub(crate) mod tests {
         let tokenizer = byte_level();
         let compiled = Compiled::new(json.to_string().as_bytes());
         let fast = compiled.and_then(|compiled| compiled.with_added(tokenizer.added_tokens()));
-        let (fast, engine) = checked(fast, &tokenizer.reference, tokenizer.added_tokens());
+        let (fast, engine) = checked(fast, tokenizer.reference.get().unwrap(), tokenizer.added_tokens());
         assert!(fast.is_none() && !engine.is_fast());
         let warning = engine.warning().unwrap();
         assert!(warning.starts_with("the fast path differs from the reference at token "), "{warning}");

@@ -1,9 +1,15 @@
 //! What each token adds to a decoded text, laid out by id.
 
+use std::collections::HashSet;
+use std::hash::BuildHasher;
+use std::sync::OnceLock;
+
+use foldhash::fast::FixedState;
 use tokenizers::DecoderWrapper;
 
 use super::bytes::TokenBytes;
 use super::reference::Reference;
+use super::stored::Stored;
 use crate::TokenId;
 
 /// A vocabulary with larger ids is decoded by the reference: the table has a slot for each id.
@@ -80,17 +86,19 @@ pub(super) struct Pieces {
     bytes: Vec<u8>,
     /// For each id, where its bytes end, its kind, and whether skipping special tokens skips it.
     slots: Vec<(u32, Kind, bool)>,
+    /// Hashes of the bytes of all pieces, laid out when one is first asked for.
+    hashes: OnceLock<HashSet<u64, FixedState>>,
 }
 
 impl Pieces {
     /// The table of a tokenizer, unless its decoder is another than the two that are modelled.
-    pub(super) fn new(reference: &Reference, spelling: &TokenBytes) -> Option<Self> {
+    pub(super) fn new(reference: &Reference, count: usize, spelling: &TokenBytes) -> Option<Self> {
         let joining = Joining::of(reference.decoder()?)?;
-        let count = reference.vocab_size();
         if count > MOST_IDS {
             return None;
         }
-        let mut pieces = Self { joining, bytes: Vec::new(), slots: Vec::with_capacity(count) };
+        let slots = Vec::with_capacity(count);
+        let mut pieces = Self { joining, bytes: Vec::new(), slots, hashes: OnceLock::new() };
         for id in 0..count {
             pieces.add(reference.token(id as TokenId), reference, spelling);
         }
@@ -107,11 +115,55 @@ impl Pieces {
         self.slots.push((self.bytes.len() as u32, kind, special));
     }
 
+    /// Whether some token may stand for just these bytes: none does if not.
+    pub(super) fn may_hold(&self, bytes: &[u8]) -> bool {
+        let hash = |bytes: &[u8]| FixedState::default().hash_one(bytes);
+        let all = || (0..self.len()).filter_map(|id| Some(hash(self.get(id as TokenId)?.bytes))).collect();
+        self.hashes.get_or_init(all).contains(&hash(bytes))
+    }
+
+    /// The number of ids.
+    pub(super) fn len(&self) -> usize {
+        self.slots.len()
+    }
+
     /// The piece of an id, if a token has it.
     pub(super) fn get(&self, id: TokenId) -> Option<Piece<'_>> {
         let index = usize::try_from(id).ok()?;
         let &(end, kind, special) = self.slots.get(index).filter(|slot| slot.1 != Kind::Missing)?;
         let start = if index == 0 { 0 } else { self.slots[index - 1].0 };
         Some(Piece { kind, special, bytes: &self.bytes[start as usize..end as usize] })
+    }
+}
+
+impl Stored for Pieces {
+    fn write(&self, out: &mut Vec<u8>) {
+        match self.joining {
+            Joining::Bytes => None,
+            Joining::Runs { strip } => Some(strip),
+        }
+        .map_or(0, |strip| strip + 1)
+        .write(out);
+        self.bytes.write(out);
+        self.slots.iter().map(|slot| slot.0).collect::<Vec<_>>().write(out);
+        self.slots.iter().map(|&(_, kind, special)| kind as u8 | u8::from(special) << 2).collect::<Vec<_>>().write(out);
+    }
+
+    fn read(from: &mut &[u8]) -> Option<Self> {
+        let joining = match usize::read(from)? {
+            0 => Joining::Bytes,
+            more => Joining::Runs { strip: more - 1 },
+        };
+        let bytes: Vec<u8> = Stored::read(from)?;
+        let (ends, kinds): (Vec<u32>, Vec<u8>) = Stored::read(from)?;
+        let is_laid_out =
+            ends.is_sorted() && ends.len() == kinds.len() && ends.last().map_or(0, |end| *end as usize) == bytes.len();
+        let kind = |kind: u8| match kind & 3 {
+            0 => Kind::Missing,
+            1 => Kind::Text,
+            _ => Kind::Byte,
+        };
+        let slots = ends.into_iter().zip(kinds).map(|(end, about)| (end, kind(about), about >> 2 == 1)).collect();
+        is_laid_out.then_some(Self { joining, bytes, slots, hashes: OnceLock::new() })
     }
 }

@@ -6,6 +6,7 @@ use std::sync::OnceLock;
 use tokenizers::{AddedVocabulary, DecoderWrapper, Tokenizer as Library};
 
 use super::added::{Literal, Matcher, Part};
+use super::compiled::Compiled;
 use super::{AddedToken, Encoded, failure};
 use crate::{Result, TokenId};
 
@@ -13,7 +14,6 @@ use crate::{Result, TokenId};
 #[derive(Debug)]
 pub(super) struct Reference {
     library: Library,
-    vocab_size: usize,
     /// Made when a guarded text is first encoded: most users never need it.
     plain: OnceLock<Library>,
     matcher: OnceLock<Matcher>,
@@ -31,9 +31,7 @@ impl Reference {
         library.with_post_processor(None::<tokenizers::PostProcessorWrapper>);
         library.with_padding(None);
         library.with_truncation(None).map_err(library_error)?;
-        let largest = library.get_vocab(true).into_values().max();
-        let vocab_size = largest.map_or(0, |id| id as usize + 1);
-        Ok(Self { library, vocab_size, plain: OnceLock::new(), matcher: OnceLock::new() })
+        Ok(Self { library, plain: OnceLock::new(), matcher: OnceLock::new() })
     }
 
     pub(super) fn encode(&self, text: &str) -> Result<Vec<TokenId>> {
@@ -113,8 +111,15 @@ impl Reference {
         self.library.token_to_id(token).map(|id| id as TokenId)
     }
 
-    pub(super) fn vocab_size(&self) -> usize {
-        self.vocab_size
+    /// One more than the largest id. The library tells it by a copy of its vocabulary; where the ids of the file are
+    /// known, and no token is named twice, they say the same.
+    pub(super) fn vocab_size(&self, known: Option<&Compiled>) -> usize {
+        let same = known.filter(|known| known.tokens == self.library.get_vocab_size(false));
+        let largest = match same {
+            Some(known) => known.largest.max(self.added_tokens().last().map(|token| token.id)).map(|id| id as u32),
+            None => self.library.get_vocab(true).into_values().max(),
+        };
+        largest.map_or(0, |id| id as usize + 1)
     }
 
     pub(super) fn decoder(&self) -> Option<&DecoderWrapper> {

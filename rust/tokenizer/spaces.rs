@@ -9,6 +9,7 @@ use std::collections::{HashMap, HashSet};
 use foldhash::fast::RandomState;
 
 use super::bpe::Scratch;
+use super::stored::Stored;
 use crate::TokenId;
 
 /// The pairs of neighbouring characters that some token has inside; a space is a `▁`.
@@ -73,6 +74,19 @@ impl Pairs {
             before = letter;
         }
         text.len()
+    }
+}
+
+impl Stored for Pairs {
+    fn write(&self, out: &mut Vec<u8>) {
+        self.ascii.write(out);
+        self.others.iter().copied().collect::<Vec<_>>().write(out);
+    }
+
+    fn read(from: &mut &[u8]) -> Option<Self> {
+        let ascii: Vec<[bool; 128]> = Stored::read(from)?;
+        let others: Vec<(char, char)> = Stored::read(from)?;
+        (ascii.len() == 128).then(|| Self { ascii, others: others.into_iter().collect() })
     }
 }
 

@@ -9,6 +9,7 @@ use super::bytes::letters;
 use super::file::{File, Refusal};
 use super::merges::{MOST, Merges};
 use super::spaces::{self, Pairs};
+use super::stored::Stored;
 use crate::TokenId;
 
 /// Tokens with smaller ids are met so often that they are known from the start.
@@ -141,6 +142,48 @@ impl Vocabulary {
                 }
             }
         }
+    }
+}
+
+impl Stored for Symbols {
+    fn write(&self, out: &mut Vec<u8>) {
+        match self {
+            Self::Bytes(symbols) => {
+                out.push(0);
+                symbols.ids.write(out);
+                symbols.ranks.write(out);
+            }
+            Self::Characters { ids, bytes, pairs } => {
+                out.push(1);
+                ids.iter().map(|(letter, id)| (*letter, *id)).collect::<Vec<_>>().write(out);
+                bytes.write(out);
+                pairs.write(out);
+            }
+        }
+    }
+
+    fn read(from: &mut &[u8]) -> Option<Self> {
+        if u8::read(from)? == 0 {
+            let (ids, ranks): ([TokenId; 256], Box<[u32]>) = Stored::read(from)?;
+            return (ranks.len() == 1 << 16).then(|| Self::Bytes(Box::new(Bytes { ids, ranks })));
+        }
+        let ids: Vec<(char, TokenId)> = Stored::read(from)?;
+        let (bytes, pairs) = Stored::read(from)?;
+        Some(Self::Characters { ids: ids.into_iter().collect(), bytes: Box::new(bytes), pairs })
+    }
+}
+
+impl Stored for Vocabulary {
+    fn write(&self, out: &mut Vec<u8>) {
+        self.symbols.write(out);
+        self.merges.write(out);
+        self.whole.iter().map(|(piece, id)| (piece.clone(), *id)).collect::<Vec<_>>().write(out);
+    }
+
+    fn read(from: &mut &[u8]) -> Option<Self> {
+        let (symbols, merges) = Stored::read(from)?;
+        let whole: Vec<(Box<[u8]>, TokenId)> = Stored::read(from)?;
+        Some(Self { symbols, merges, whole: whole.into_iter().collect() })
     }
 }
 

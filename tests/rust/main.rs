@@ -18,4 +18,5 @@ mod template_probes;
 mod template_resume;
 mod texts;
 mod tokenizer_fuzz;
+mod tokenizer_store;
 mod trajectory_state;

@@ -15,7 +15,8 @@ use crate::texts::Texts;
 const NAMES: [&str; 9] =
     ["qwen3", "qwen2.5", "llama3", "llama3.1", "llama3.2", "deepseek-v3", "gemma3", "gpt-oss", "mistral-tekken-240911"];
 
-fn unpacked(folder: &Path, name: &str) -> Vec<u8> {
+/// A `tokenizer.json` of the corpus.
+pub(crate) fn unpacked(folder: &Path, name: &str) -> Vec<u8> {
     let file = std::fs::File::open(folder.join("tokenizers").join(name).join("tokenizer.json.xz")).unwrap();
     let mut json = Vec::new();
     lzma_rs::xz_decompress(&mut BufReader::new(file), &mut json).unwrap();
