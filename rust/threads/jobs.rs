@@ -1,21 +1,37 @@
 //! Jobs that the threads of this process do while the one that gives them makes more.
+//!
+//! The thread that waits for their results is woken once, when all are there: one that woke for each would take turns with
+//! a thread that works.
 
-use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
 use rayon::Scope;
 
 use super::own_pool;
-
-/// The results of jobs, each with its place among them.
-type Done<T> = (Sender<(usize, T)>, Receiver<(usize, T)>);
 
 /// Where jobs are handed out, and their results waited for.
 pub(crate) struct Jobs<'a, 'scope, J, T> {
     scope: Option<&'a Scope<'scope>>,
     work: &'scope (dyn Fn(J) -> T + Sync),
     given: usize,
-    done: Done<T>,
+    progress: Arc<Progress<T>>,
 }
+
+/// What has become of the jobs.
+struct Progress<T> {
+    state: Mutex<State<T>>,
+    ended: Condvar,
+}
+
+struct State<T> {
+    /// Results, each with the place of its job.
+    results: Vec<(usize, T)>,
+    running: usize,
+    awaited: bool,
+}
+
+/// A job that has not ended. It ends when this is dropped, also where its work panics.
+struct Running<T>(Arc<Progress<T>>);
 
 /// Lets `give` hand out jobs, each of which `work` does on another thread. Where there is none it is done at once.
 pub(crate) fn beside<'scope, J: 'scope, T: 'scope, R>(
@@ -23,18 +39,29 @@ pub(crate) fn beside<'scope, J: 'scope, T: 'scope, R>(
     give: impl FnOnce(Jobs<'_, 'scope, J, T>) -> R,
 ) -> R {
     match own_pool() {
-        Some(pool) => pool.in_place_scope(|scope| give(Jobs { scope: Some(scope), work, given: 0, done: channel() })),
-        None => give(Jobs { scope: None, work, given: 0, done: channel() }),
+        Some(pool) => pool.in_place_scope(|scope| give(Jobs::new(Some(scope), work))),
+        None => give(Jobs::new(None, work)),
+    }
+}
+
+impl<'a, 'scope, J, T> Jobs<'a, 'scope, J, T> {
+    fn new(scope: Option<&'a Scope<'scope>>, work: &'scope (dyn Fn(J) -> T + Sync)) -> Self {
+        let state = State { results: Vec::new(), running: 0, awaited: false };
+        Self { scope, work, given: 0, progress: Arc::new(Progress { state: Mutex::new(state), ended: Condvar::new() }) }
     }
 }
 
 impl<'scope, J: Send + 'scope, T: Send + 'scope> Jobs<'_, 'scope, J, T> {
     /// Hands out a job.
     pub(crate) fn give(&mut self, job: J) {
-        let (work, place, done) = (self.work, self.given, self.done.0.clone());
+        let (work, place) = (self.work, self.given);
         self.given += 1;
-        // The results go nowhere once nobody waits for them.
-        let run = move || drop(done.send((place, work(job))));
+        self.progress.state().running += 1;
+        let running = Running(self.progress.clone());
+        let run = move || {
+            let result = work(job);
+            running.0.state().results.push((place, result));
+        };
         match self.scope {
             Some(scope) => scope.spawn(|_| run()),
             None => run(),
@@ -43,11 +70,31 @@ impl<'scope, J: Send + 'scope, T: Send + 'scope> Jobs<'_, 'scope, J, T> {
 
     /// Waits for the results of all jobs, in the order in which they were given.
     pub(crate) fn results(self) -> Vec<T> {
-        let (sender, receiver) = self.done;
-        drop(sender);
-        let mut results: Vec<(usize, T)> = receiver.into_iter().collect();
+        let mut state = self.progress.state();
+        state.awaited = true;
+        while state.running > 0 {
+            state = self.progress.ended.wait(state).unwrap_or_else(PoisonError::into_inner);
+        }
+        let mut results = std::mem::take(&mut state.results);
+        drop(state);
         results.sort_unstable_by_key(|(place, _)| *place);
         results.into_iter().map(|(_, result)| result).collect()
+    }
+}
+
+impl<T> Progress<T> {
+    fn state(&self) -> MutexGuard<'_, State<T>> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl<T> Drop for Running<T> {
+    fn drop(&mut self) {
+        let mut state = self.0.state();
+        state.running -= 1;
+        if state.awaited && state.running == 0 {
+            self.0.ended.notify_one();
+        }
     }
 }
 
@@ -71,5 +118,18 @@ mod tests {
         let work = |_: usize| done.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
         beside(&work, |mut jobs| (0..100).for_each(|number| jobs.give(number)));
         assert_eq!(done.into_inner(), 100);
+    }
+
+    #[test]
+    #[expect(clippy::panic, reason = "what is tested")]
+    fn a_job_that_panics_keeps_nobody_waiting() {
+        let work = |number: usize| if number == 7 { panic!("seven") } else { number };
+        let caught = std::panic::catch_unwind(|| {
+            beside(&work, |mut jobs| {
+                (0..100).for_each(|number| jobs.give(number));
+                jobs.results().len()
+            })
+        });
+        assert!(caught.is_err());
     }
 }
