@@ -160,14 +160,6 @@ impl Renderer {
         Ok(Rendered::new(text, encoded, rendered::Origin::new(self, conversation, settings, masker)))
     }
 
-    /// Renders many conversations in parallel, or says which of them cannot be rendered.
-    pub fn render_batch(&self, conversations: &[Conversation], settings: &RenderSettings) -> Result<Vec<Rendered>> {
-        let render = |(index, conversation)| {
-            self.render(conversation, settings).map_err(|error| error.within(&format!("conversation {index}")))
-        };
-        threads::shared(|| conversations.par_iter().enumerate().map(render).collect())
-    }
-
     /// Encodes texts in parallel, without special tokens around them.
     pub fn encode_batch<T: AsRef<str> + Sync>(&self, texts: &[T]) -> Result<Vec<Vec<TokenId>>> {
         let encode = |(index, text): (usize, &T)| {

@@ -137,8 +137,15 @@ impl Checkpoint {
             && optional(&before.documents, &conversation.documents)
             && before.arguments.len() == conversation.arguments.len()
             && arguments.into_iter().all(|(one, two)| one.0 == two.0 && same(&one.1, &two.1))
-            && conversation.messages.len() >= messages
-            && before.messages.iter().zip(&conversation.messages).take(messages).all(|(one, two)| same(one, two))
+            && point.begins_with(&conversation.messages, messages)
+    }
+}
+
+impl Point {
+    /// Whether the first `count` of these messages are those that were rendered.
+    fn begins_with(&self, messages: &[Data], count: usize) -> bool {
+        let before = &self.conversation.messages;
+        messages.len() >= count && before.iter().zip(messages).take(count).all(|(one, two)| same(one, two))
     }
 }
 

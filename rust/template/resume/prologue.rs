@@ -13,7 +13,7 @@ use super::super::render::{Flow, Renderer};
 use super::super::text::Writer;
 use super::frozen::Frozen;
 use super::{Checkpoint, Point, Recorder, cut};
-use crate::message::{Conversation, Data, same};
+use crate::message::{Conversation, Data};
 
 /// The end of a statement outside every scope, and what the rendering holds there.
 #[derive(Debug)]
@@ -62,10 +62,7 @@ impl Opening {
 impl Point {
     /// The first statements that a rendering of these messages would do the same way.
     fn prologue(&self, messages: &[Data]) -> Option<&Arc<Prologue>> {
-        let prologue = self.prologue.as_ref()?;
-        let looked_at = messages.get(..prologue.messages)?;
-        let before = &self.conversation.messages;
-        looked_at.iter().zip(before).all(|(one, two)| same(one, two)).then_some(prologue)
+        self.prologue.as_ref().filter(|prologue| self.begins_with(messages, prologue.messages))
     }
 }
 
