@@ -1,8 +1,7 @@
 //! From the spelling of a vocabulary entry to the bytes it stands for.
 
-use std::collections::HashMap;
+use std::sync::LazyLock;
 
-use foldhash::fast::RandomState;
 use tokenizers::DecoderWrapper;
 
 use super::reference::Reference;
@@ -12,7 +11,7 @@ use super::stored::Stored;
 #[derive(Debug)]
 pub(super) enum TokenBytes {
     /// One letter a byte (GPT-2's alphabet).
-    Alphabet(HashMap<char, u8, RandomState>),
+    Alphabet,
     /// Plain text, `▁` for a space, `<0x0A>` for a single byte.
     Fallback,
     /// Plain text.
@@ -23,7 +22,7 @@ impl TokenBytes {
     /// The spelling that the tokenizer's decoder undoes.
     pub(super) fn of(reference: &Reference) -> Self {
         match reference.decoder() {
-            Some(decoder) if names_byte_level(decoder) => Self::Alphabet(letters().collect()),
+            Some(decoder) if names_byte_level(decoder) => Self::Alphabet,
             Some(DecoderWrapper::Sequence(_) | DecoderWrapper::Metaspace(_) | DecoderWrapper::ByteFallback(_)) => {
                 Self::Fallback
             }
@@ -38,12 +37,20 @@ impl TokenBytes {
 
     /// The bytes of an entry.
     pub(super) fn decode(&self, token: &str) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        self.push(token, &mut bytes);
+        bytes
+    }
+
+    /// Adds the bytes of an entry.
+    pub(super) fn push(&self, token: &str, out: &mut Vec<u8>) {
         match self {
-            Self::Alphabet(bytes) => alphabet(bytes, token),
-            Self::Fallback => {
-                single_byte(token).map_or_else(|| token.replace('▁', " ").into_bytes(), |byte| vec![byte])
-            }
-            Self::Plain => token.as_bytes().to_vec(),
+            Self::Alphabet => push_alphabet(token, out),
+            Self::Fallback => match single_byte(token) {
+                Some(byte) => out.push(byte),
+                None => out.extend_from_slice(token.replace('▁', " ").as_bytes()),
+            },
+            Self::Plain => out.extend_from_slice(token.as_bytes()),
         }
     }
 }
@@ -51,7 +58,7 @@ impl TokenBytes {
 impl Stored for TokenBytes {
     fn write(&self, out: &mut Vec<u8>) {
         out.push(match self {
-            Self::Alphabet(_) => 0,
+            Self::Alphabet => 0,
             Self::Fallback => 1,
             Self::Plain => 2,
         });
@@ -59,7 +66,7 @@ impl Stored for TokenBytes {
 
     fn read(from: &mut &[u8]) -> Option<Self> {
         match u8::read(from)? {
-            0 => Some(Self::Alphabet(letters().collect())),
+            0 => Some(Self::Alphabet),
             1 => Some(Self::Fallback),
             2 => Some(Self::Plain),
             _ => None,
@@ -77,6 +84,20 @@ pub(super) fn letters() -> impl Iterator<Item = (char, u8)> {
     })
 }
 
+/// The byte of a letter of the alphabet.
+#[inline]
+pub(super) fn byte_of(letter: char) -> Option<u8> {
+    /// By letter, of which U+0143 is the last.
+    static BYTES: LazyLock<[Option<u8>; 0x144]> = LazyLock::new(|| {
+        let mut bytes = [None; 0x144];
+        for (letter, byte) in letters() {
+            bytes[letter as usize] = Some(byte);
+        }
+        bytes
+    });
+    BYTES.get(letter as usize).copied().flatten()
+}
+
 fn names_byte_level(decoder: &DecoderWrapper) -> bool {
     match decoder {
         DecoderWrapper::ByteLevel(_) => true,
@@ -86,9 +107,13 @@ fn names_byte_level(decoder: &DecoderWrapper) -> bool {
 }
 
 /// An entry with a letter outside the alphabet stands for its own text.
-fn alphabet(bytes: &HashMap<char, u8, RandomState>, token: &str) -> Vec<u8> {
-    let decoded: Option<Vec<u8>> = token.chars().map(|letter| bytes.get(&letter).copied()).collect();
-    decoded.unwrap_or_else(|| token.as_bytes().to_vec())
+fn push_alphabet(token: &str, out: &mut Vec<u8>) {
+    let before = out.len();
+    out.extend(token.chars().map_while(byte_of));
+    if out.len() - before < token.chars().count() {
+        out.truncate(before);
+        out.extend_from_slice(token.as_bytes());
+    }
 }
 
 fn single_byte(token: &str) -> Option<u8> {

@@ -36,16 +36,15 @@ struct First {
 }
 
 impl Compiled {
-    /// Reads a file; or says why there is no fast path for it.
-    pub(super) fn new(json: &[u8]) -> Result<Self, Refusal> {
-        let file = File::parse(json)?;
+    /// Compiles a file; or says why there is no fast path for it.
+    pub(super) fn new(file: &File<'_>) -> Result<Self, Refusal> {
         let shape = file.shape()?;
         let vocabulary = match shape {
-            Shape::ByteLevel { .. } => Vocabulary::byte_level(&file)?,
-            Shape::Spaces { .. } => Vocabulary::byte_fallback(&file)?,
+            Shape::ByteLevel { .. } => Vocabulary::byte_level(file)?,
+            Shape::Spaces { .. } => Vocabulary::byte_fallback(file)?,
         };
         let mut first = First::default();
-        vocabulary.each_first(&file, |piece, merged| first.push(piece, merged));
+        vocabulary.each_first(file, |piece, merged| first.push(piece, merged));
         let entries = &file.model.vocab.0;
         let largest = entries.iter().map(|entry| entry.1).max();
         Ok(Self { settings: file.settings(), tokens: entries.len(), largest, cut: shape.into(), vocabulary, first })

@@ -7,7 +7,7 @@ use std::fmt;
 
 use serde::Deserialize;
 use serde::de::{Deserializer, Error as _, MapAccess, SeqAccess, Visitor};
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use super::split::{Behavior, Splitter, Stage};
 use crate::TokenId;
@@ -15,12 +15,10 @@ use crate::TokenId;
 /// Why a file is left to the reference.
 pub(super) type Refusal = String;
 
-/// The part of the file that is read.
-#[derive(Deserialize)]
+/// A file, read once for both paths.
 pub(super) struct File<'a> {
-    normalizer: Option<Value>,
-    pre_tokenizer: Option<Value>,
-    #[serde(borrow)]
+    /// All but the model.
+    pub(super) rest: Map<String, Value>,
     pub(super) model: Model<'a>,
 }
 
@@ -29,11 +27,13 @@ pub(super) struct File<'a> {
 pub(super) struct Model<'a> {
     #[serde(rename = "type")]
     kind: Option<String>,
-    dropout: Option<f32>,
-    continuing_subword_prefix: Option<String>,
-    end_of_word_suffix: Option<String>,
-    byte_fallback: Option<bool>,
-    ignore_merges: Option<bool>,
+    pub(super) dropout: Option<f32>,
+    pub(super) unk_token: Option<String>,
+    pub(super) continuing_subword_prefix: Option<String>,
+    pub(super) end_of_word_suffix: Option<String>,
+    pub(super) fuse_unk: Option<bool>,
+    pub(super) byte_fallback: Option<bool>,
+    pub(super) ignore_merges: Option<bool>,
     #[serde(borrow)]
     pub(super) vocab: Vocab<'a>,
     #[serde(borrow)]
@@ -50,22 +50,28 @@ pub(super) enum Shape {
 
 impl<'a> File<'a> {
     pub(super) fn parse(json: &'a [u8]) -> Result<Self, Refusal> {
-        serde_json::from_slice(json).map_err(|error| format!("the model is not read as BPE: {error}"))
+        let file: Self =
+            serde_json::from_slice(json).map_err(|error| format!("the model is not read as BPE: {error}"))?;
+        file.model.check()?;
+        Ok(file)
     }
 
     /// The shape, if everything the file says is modelled.
     pub(super) fn shape(&self) -> Result<Shape, Refusal> {
-        self.model.check()?;
         if self.model.byte_fallback == Some(true) { self.spaces() } else { self.byte_level() }
     }
 
     /// The file without its vocabulary and merges.
     pub(super) fn settings(&self) -> String {
         let model = &self.model;
-        serde_json::json!({"normalizer": self.normalizer, "pre_tokenizer": self.pre_tokenizer, "model": {
+        serde_json::json!({"normalizer": self.part("normalizer"), "pre_tokenizer": self.part("pre_tokenizer"), "model": {
             "type": model.kind, "byte_fallback": model.byte_fallback, "ignore_merges": model.ignore_merges,
             "vocab": {}, "merges": []}})
         .to_string()
+    }
+
+    fn part(&self, name: &str) -> Option<&Value> {
+        self.rest.get(name)
     }
 
     /// Whether a pretoken that is in the vocabulary is taken whole.
@@ -74,14 +80,14 @@ impl<'a> File<'a> {
     }
 
     fn byte_level(&self) -> Result<Shape, Refusal> {
-        let normalizers = flat(self.normalizer.as_ref(), "normalizers");
+        let normalizers = flat(self.part("normalizer"), "normalizers");
         let kinds: Vec<&str> = normalizers.iter().map(|normalizer| kind(normalizer)).collect();
         let nfc = match kinds.as_slice() {
             [] => false,
             ["NFC"] => true,
             kinds => return Err(format!("the normalizer {kinds:?} is not modelled for byte-level models")),
         };
-        let mut steps = flat(self.pre_tokenizer.as_ref(), "pretokenizers");
+        let mut steps = flat(self.part("pre_tokenizer"), "pretokenizers");
         let level = steps.pop().filter(|step| kind(step) == "ByteLevel");
         let level = level.ok_or("the pre-tokenizer does not end in ByteLevel")?;
         if level["add_prefix_space"] != Value::Bool(false) {
@@ -102,14 +108,14 @@ impl<'a> File<'a> {
         let is_prepend = |step: &Value| kind(step) == "Prepend" && step["prepend"] == "▁";
         let is_replace =
             |step: &Value| kind(step) == "Replace" && step["pattern"]["String"] == " " && step["content"] == "▁";
-        let prepend = match flat(self.normalizer.as_ref(), "normalizers").as_slice() {
+        let prepend = match flat(self.part("normalizer"), "normalizers").as_slice() {
             [replace] if is_replace(replace) => false,
             [prepend, replace] if is_prepend(prepend) && is_replace(replace) => true,
             _ => return Err("byte_fallback without the normalizer that makes ▁ of spaces".to_owned()),
         };
         // A split on the spaces that the normalizer has replaced cuts nothing.
         let idle = |step: &&Value| kind(step) == "Split" && step["pattern"]["String"] == " ";
-        if flat(self.pre_tokenizer.as_ref(), "pretokenizers").iter().all(idle) {
+        if flat(self.part("pre_tokenizer"), "pretokenizers").iter().all(idle) {
             Ok(Shape::Spaces { prepend })
         } else {
             Err("byte_fallback with a pre-tokenizer that cuts".to_owned())
@@ -122,12 +128,14 @@ impl Model<'_> {
         let affix = |affix: &Option<String>| affix.as_deref().is_some_and(|text| !text.is_empty());
         if self.kind.as_deref() != Some("BPE") {
             Err(format!("the model is {:?}, not BPE", self.kind))
-        } else if self.dropout.is_some_and(|dropout| dropout > 0.0) {
+        } else if self.dropout.is_some_and(|dropout| dropout != 0.0) {
             Err("the model drops merges at random".to_owned())
         } else if affix(&self.continuing_subword_prefix) || affix(&self.end_of_word_suffix) {
             Err("the model marks the inside or the end of words".to_owned())
-        } else if self.vocab.0.iter().any(|(_, id)| *id >= 1 << 21) {
+        } else if self.vocab.0.iter().any(|(_, id)| !(0..1 << 21).contains(id)) {
             Err("the model has ids of more than 21 bits".to_owned())
+        } else if self.merges.windows(2).any(|two| two[0].is_pair != two[1].is_pair) {
+            Err("the model spells merges in two ways".to_owned())
         } else {
             Ok(())
         }
@@ -161,6 +169,35 @@ fn stage(step: &Value) -> Result<Stage, Refusal> {
         other => return Err(format!("a split with the behaviour {other:?} is not modelled")),
     };
     Ok(Stage { pattern, behavior, invert: step["invert"] == Value::Bool(true) })
+}
+
+impl<'de: 'a, 'a> Deserialize<'de> for File<'a> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Parts<'a>(std::marker::PhantomData<&'a ()>);
+        impl<'de: 'a, 'a> Visitor<'de> for Parts<'a> {
+            type Value = File<'a>;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a map with a model")
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
+                let (mut rest, mut model) = (Map::new(), None);
+                while let Some(name) = map.next_key::<String>()? {
+                    let is_new = if name == "model" {
+                        model.replace(map.next_value()?).is_none()
+                    } else {
+                        rest.insert(name, map.next_value()?).is_none()
+                    };
+                    if !is_new {
+                        return Err(A::Error::custom("a part that is there twice"));
+                    }
+                }
+                model.map(|model| File { rest, model }).ok_or_else(|| A::Error::custom("there is none"))
+            }
+        }
+        deserializer.deserialize_map(Parts(std::marker::PhantomData))
+    }
 }
 
 /// The vocabulary, in the order of the file.
@@ -214,7 +251,11 @@ impl<'de: 'a, 'a> Deserialize<'de> for Text<'a> {
 }
 
 /// A merge: two texts, or one with a space between them.
-pub(super) struct Merge<'a>(pub(super) Text<'a>, pub(super) Text<'a>);
+pub(super) struct Merge<'a> {
+    pub(super) left: Text<'a>,
+    pub(super) right: Text<'a>,
+    is_pair: bool,
+}
 
 impl<'de: 'a, 'a> Deserialize<'de> for Merge<'a> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
@@ -228,19 +269,20 @@ impl<'de: 'a, 'a> Deserialize<'de> for Merge<'a> {
 
             fn visit_borrowed_str<E: serde::de::Error>(self, text: &'de str) -> Result<Self::Value, E> {
                 let (left, right) = halves(text)?;
-                Ok(Merge(Text(Cow::Borrowed(left)), Text(Cow::Borrowed(right))))
+                Ok(Merge { left: Text(Cow::Borrowed(left)), right: Text(Cow::Borrowed(right)), is_pair: false })
             }
 
             fn visit_str<E: serde::de::Error>(self, text: &str) -> Result<Self::Value, E> {
                 let (left, right) = halves(text)?;
-                Ok(Merge(Text(Cow::Owned(left.to_owned())), Text(Cow::Owned(right.to_owned()))))
+                let own = |text: &str| Text(Cow::Owned(text.to_owned()));
+                Ok(Merge { left: own(left), right: own(right), is_pair: false })
             }
 
             fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Self::Value, A::Error> {
                 let short = || A::Error::custom("a merge of fewer than two texts");
                 let left = list.next_element()?.ok_or_else(short)?;
                 let right = list.next_element()?.ok_or_else(short)?;
-                Ok(Merge(left, right))
+                Ok(Merge { left, right, is_pair: true })
             }
         }
         deserializer.deserialize_any(Pair(std::marker::PhantomData))
@@ -248,5 +290,8 @@ impl<'de: 'a, 'a> Deserialize<'de> for Merge<'a> {
 }
 
 fn halves<E: serde::de::Error>(text: &str) -> Result<(&str, &str), E> {
-    text.split_once(' ').filter(|(_, right)| !right.contains(' ')).ok_or_else(|| E::custom("a merge of other than two"))
+    // The reference skips such a line.
+    let is_comment = text.starts_with("#version");
+    let two = text.split_once(' ').filter(|(_, right)| !is_comment && !right.contains(' '));
+    two.ok_or_else(|| E::custom("a merge of other than two"))
 }

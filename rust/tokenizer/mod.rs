@@ -14,6 +14,7 @@ mod engine;
 mod fast;
 mod file;
 mod later;
+mod library;
 mod load;
 mod merges;
 mod normalize;
@@ -27,6 +28,7 @@ mod store;
 mod stored;
 mod trie;
 mod vocab;
+mod whole;
 
 use std::ops::Range;
 use std::sync::{Arc, OnceLock};
@@ -224,6 +226,7 @@ pub(crate) fn failure(message: impl Into<String>) -> Error {
 #[expect(clippy::unwrap_used, reason = "a test fails by it")]
 pub(crate) mod tests {
     use super::compiled::Compiled;
+    use super::file::File;
     use super::load::checked;
     use super::*;
 
@@ -271,7 +274,8 @@ pub(crate) mod tests {
         vocab.insert("a".to_owned(), b);
         vocab.insert("b".to_owned(), a);
         let tokenizer = byte_level();
-        let compiled = Compiled::new(json.to_string().as_bytes());
+        let json = json.to_string();
+        let compiled = File::parse(json.as_bytes()).and_then(|file| Compiled::new(&file));
         let fast = compiled.and_then(|compiled| compiled.with_added(tokenizer.added_tokens()));
         let (fast, engine) = checked(fast, tokenizer.reference.get().unwrap(), tokenizer.added_tokens());
         assert!(fast.is_none() && !engine.is_fast());

@@ -7,7 +7,9 @@ use std::sync::OnceLock;
 use foldhash::fast::FixedState;
 use tokenizers::DecoderWrapper;
 
+use super::AddedToken;
 use super::bytes::TokenBytes;
+use super::file::File;
 use super::reference::Reference;
 use super::stored::Stored;
 use crate::TokenId;
@@ -93,24 +95,58 @@ pub(super) struct Pieces {
 impl Pieces {
     /// The table of a tokenizer, unless its decoder is another than the two that are modelled.
     pub(super) fn new(reference: &Reference, count: usize, spelling: &TokenBytes) -> Option<Self> {
+        let token = |id: usize| {
+            let token = reference.token(id as TokenId)?;
+            let special = reference.is_special(&token);
+            Some((token, special))
+        };
+        Self::of(reference, (0..count).map(token), spelling)
+    }
+
+    /// The same from a file, which is quicker; none where the file leaves open which token an id means.
+    pub(super) fn from_file(
+        file: &File<'_>,
+        reference: &Reference,
+        added: &[AddedToken],
+        count: usize,
+        spelling: &TokenBytes,
+    ) -> Option<Self> {
+        let mut tokens = vec![None; count];
+        for (text, id) in &file.model.vocab.0 {
+            if tokens.get_mut(*id as usize)?.replace((&*text.0, false)).is_some() {
+                return None;
+            }
+        }
+        for token in added {
+            *tokens.get_mut(token.id as usize)? = Some((&token.content, reference.is_special(&token.content)));
+        }
+        Self::of(reference, tokens.into_iter(), spelling)
+    }
+
+    /// The table of the tokens of all ids, and whether they are special.
+    fn of(
+        reference: &Reference,
+        tokens: impl ExactSizeIterator<Item = Option<(impl AsRef<str>, bool)>>,
+        spelling: &TokenBytes,
+    ) -> Option<Self> {
         let joining = Joining::of(reference.decoder()?)?;
-        if count > MOST_IDS {
+        if tokens.len() > MOST_IDS {
             return None;
         }
-        let slots = Vec::with_capacity(count);
+        let slots = Vec::with_capacity(tokens.len());
         let mut pieces = Self { joining, bytes: Vec::new(), slots, hashes: OnceLock::new() };
-        for id in 0..count {
-            pieces.add(reference.token(id as TokenId), reference, spelling);
+        for token in tokens {
+            pieces.add(token, spelling);
         }
         Some(pieces)
     }
 
-    fn add(&mut self, token: Option<String>, reference: &Reference, spelling: &TokenBytes) {
-        let (kind, special) = token.map_or((Kind::Missing, false), |token| {
-            let decoded = spelling.decode(&token);
-            self.bytes.extend_from_slice(&decoded);
-            let single = matches!(self.joining, Joining::Runs { .. }) && TokenBytes::names_a_byte(&token);
-            (if single { Kind::Byte } else { Kind::Text }, reference.is_special(&token))
+    fn add(&mut self, token: Option<(impl AsRef<str>, bool)>, spelling: &TokenBytes) {
+        let (kind, special) = token.map_or((Kind::Missing, false), |(token, special)| {
+            let token = token.as_ref();
+            spelling.push(token, &mut self.bytes);
+            let single = matches!(self.joining, Joining::Runs { .. }) && TokenBytes::names_a_byte(token);
+            (if single { Kind::Byte } else { Kind::Text }, special)
         });
         self.slots.push((self.bytes.len() as u32, kind, special));
     }

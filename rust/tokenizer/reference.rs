@@ -7,7 +7,8 @@ use tokenizers::{AddedVocabulary, DecoderWrapper, Tokenizer as Library};
 
 use super::added::{Literal, Matcher, Part};
 use super::compiled::Compiled;
-use super::{AddedToken, Encoded, failure};
+use super::file::{File, Refusal};
+use super::{AddedToken, Encoded, failure, library};
 use crate::{Result, TokenId};
 
 /// The library's tokenizer as loaded, and the same without added tokens.
@@ -20,8 +21,15 @@ pub(super) struct Reference {
 }
 
 impl Reference {
+    /// The reference of a `tokenizer.json`.
     pub(super) fn from_json(json: &[u8]) -> Result<Self> {
-        let mut library = Library::from_bytes(json).map_err(|error| {
+        Self::of(&File::parse(json), json)
+    }
+
+    /// The same of one that was parsed, if that worked.
+    pub(super) fn of(file: &std::result::Result<File<'_>, Refusal>, json: &[u8]) -> Result<Self> {
+        let known = file.as_ref().ok().and_then(|file| library::of(file).ok());
+        let mut library = known.map_or_else(|| Library::from_bytes(json), Ok).map_err(|error| {
             failure(format!(
                 "tokenizer.json: {error}; the file is truncated, or of a kind the tokenizers library does not know"
             ))

@@ -5,11 +5,12 @@ use std::collections::HashMap;
 use foldhash::fast::RandomState;
 
 use super::bpe::Scratch;
-use super::bytes::letters;
+use super::bytes::{byte_of, letters};
 use super::file::{File, Refusal};
 use super::merges::{MOST, Merges};
 use super::spaces::{self, Pairs};
 use super::stored::Stored;
+use super::whole::Whole;
 use crate::TokenId;
 
 /// Tokens with smaller ids are met so often that they are known from the start.
@@ -47,7 +48,7 @@ pub(super) struct Vocabulary {
     pub(super) symbols: Symbols,
     pub(super) merges: Merges,
     /// Pretokens that are taken whole; empty where merges decide.
-    pub(super) whole: HashMap<Box<[u8]>, TokenId, RandomState>,
+    pub(super) whole: Whole,
 }
 
 impl Vocabulary {
@@ -55,17 +56,11 @@ impl Vocabulary {
     pub(super) fn byte_level(file: &File<'_>) -> Result<Self, Refusal> {
         let ids = ids(file);
         let mut symbols = [0; 256];
-        let mut decode = HashMap::with_hasher(RandomState::default());
         for (letter, byte) in letters() {
             let id = ids.get(letter.encode_utf8(&mut [0; 4]) as &str);
             symbols[usize::from(byte)] = *id.ok_or_else(|| format!("the vocabulary has no token for byte {byte}"))?;
-            decode.insert(letter, byte);
         }
-        let mut whole = HashMap::with_hasher(RandomState::default());
-        if file.ignore_merges() {
-            let bytes = |text: &str| text.chars().map(|letter| decode.get(&letter).copied()).collect::<Option<_>>();
-            whole.extend(ids.iter().filter_map(|(text, id)| Some((bytes(text)?, *id))));
-        }
+        let whole = if file.ignore_merges() { whole(file) } else { Whole::default() };
         let merges = merges(file, &ids)?;
         Ok(Self { symbols: Symbols::Bytes(Bytes::new(&symbols, &merges)), merges, whole })
     }
@@ -81,14 +76,13 @@ impl Vocabulary {
         if !ids.contains_key("▁") {
             return Err("the vocabulary has no ▁".to_owned());
         }
-        if file.model.merges.iter().any(|merge| [&merge.0.0, &merge.1.0].iter().any(|text| spells_byte(text))) {
+        if file.model.merges.iter().any(|merge| [&merge.left.0, &merge.right.0].iter().any(|text| spells_byte(text))) {
             return Err("a merge joins tokens of single bytes".to_owned());
         }
         let single = |text: &str| text.chars().next().filter(|letter| letter.len_utf8() == text.len());
         let characters = ids.iter().filter_map(|(text, id)| Some((single(text)?, *id))).collect();
         let symbols = Symbols::Characters { ids: characters, bytes, pairs: pairs(file) };
-        let whole = HashMap::with_hasher(RandomState::default());
-        Ok(Self { symbols, merges: merges(file, &ids)?, whole })
+        Ok(Self { symbols, merges: merges(file, &ids)?, whole: Whole::default() })
     }
 }
 
@@ -97,7 +91,7 @@ impl Vocabulary {
     pub(super) fn merge_bytes(&self, piece: &[u8], bytes: &Bytes, scratch: &mut Scratch) {
         scratch.begin();
         match self.whole.get(piece) {
-            Some(id) => scratch.push(*id, 0),
+            Some(id) => scratch.push(id, 0),
             None => scratch.push_bytes(piece, bytes),
         }
         scratch.merge(&self.merges);
@@ -119,13 +113,12 @@ impl Vocabulary {
     /// Calls `piece` with what the first tokens of the vocabulary are made of, merged: they are the most frequent.
     pub(super) fn each_first(&self, file: &File<'_>, mut piece: impl FnMut(&[u8], &Scratch)) {
         let mut scratch = Scratch::default();
-        let decode: HashMap<char, u8> = letters().collect();
         let mut raw = Vec::new();
         for (text, _) in file.model.vocab.0.iter().filter(|entry| entry.1 < FIRST) {
             match &self.symbols {
                 Symbols::Bytes(bytes) => {
                     raw.clear();
-                    raw.extend(text.0.chars().map_while(|letter| decode.get(&letter).copied()));
+                    raw.extend(text.0.chars().map_while(byte_of));
                     // No pretoken begins or ends inside a character.
                     if std::str::from_utf8(&raw).is_err() {
                         continue;
@@ -177,18 +170,32 @@ impl Stored for Vocabulary {
     fn write(&self, out: &mut Vec<u8>) {
         self.symbols.write(out);
         self.merges.write(out);
-        self.whole.iter().map(|(piece, id)| (piece.clone(), *id)).collect::<Vec<_>>().write(out);
+        self.whole.write(out);
     }
 
     fn read(from: &mut &[u8]) -> Option<Self> {
         let (symbols, merges) = Stored::read(from)?;
-        let whole: Vec<(Box<[u8]>, TokenId)> = Stored::read(from)?;
-        Some(Self { symbols, merges, whole: whole.into_iter().collect() })
+        Some(Self { symbols, merges, whole: Stored::read(from)? })
     }
 }
 
 fn ids<'f>(file: &'f File<'_>) -> Ids<'f> {
     file.model.vocab.0.iter().map(|(text, id)| (text.0.as_ref(), *id)).collect()
+}
+
+/// The tokens of a byte-level vocabulary, by the bytes that they stand for.
+fn whole(file: &File<'_>) -> Whole {
+    let mut whole = Whole::with_capacity(file.model.vocab.0.len());
+    let mut bytes = Vec::new();
+    for (text, id) in &file.model.vocab.0 {
+        bytes.clear();
+        bytes.extend(text.0.chars().map_while(byte_of));
+        // A text with another letter stands for no bytes.
+        if text.0.chars().count() == bytes.len() {
+            whole.insert(&bytes, *id);
+        }
+    }
+    whole
 }
 
 fn merges(file: &File<'_>, ids: &Ids<'_>) -> Result<Merges, Refusal> {
@@ -198,7 +205,7 @@ fn merges(file: &File<'_>, ids: &Ids<'_>) -> Result<Merges, Refusal> {
     let mut joined = String::new();
     let mut list = Vec::with_capacity(file.model.merges.len());
     for merge in &file.model.merges {
-        let (left, right) = (merge.0.0.as_ref(), merge.1.0.as_ref());
+        let (left, right) = (merge.left.0.as_ref(), merge.right.0.as_ref());
         joined.clear();
         joined.push_str(left);
         joined.push_str(right);
@@ -216,7 +223,7 @@ fn spells_byte(text: &str) -> bool {
 fn pairs(file: &File<'_>) -> Pairs {
     let mut pairs = Pairs::new();
     for merge in &file.model.merges {
-        pairs.add(&merge.0.0, &merge.1.0);
+        pairs.add(&merge.left.0, &merge.right.0);
     }
     pairs
 }

@@ -18,5 +18,6 @@ mod template_probes;
 mod template_resume;
 mod texts;
 mod tokenizer_fuzz;
+mod tokenizer_loading;
 mod tokenizer_store;
 mod trajectory_state;
