@@ -59,7 +59,8 @@ impl Bridge<'_> {
             TurnEnd::Marker(marker) => self.behind_marker(text, marker.start as u32, marker.end as u32),
             TurnEnd::Open(end) => self.behind_open_turn(text, *end as u32),
         };
-        Ok((Tail { text: behind(text, &end).to_owned(), ..tail? }, rendered.checkpoint))
+        let tail = Tail { text: behind(text, &end).to_owned(), ..tail? };
+        Ok((tail, rendered.into_checkpoint()))
     }
 
     /// Renders the conversation and gives the text that follows the turn, not encoded.

@@ -41,7 +41,9 @@ impl<'a> Rendering<'a> {
 
     /// The first byte of `range` whose author satisfies the test.
     pub(super) fn first(&self, range: Range<usize>, test: impl Fn(Author) -> bool) -> Option<usize> {
-        self.runs(range).find(|(_, author)| test(*author)).map(|(run, _)| run.start)
+        let first = self.spans.partition_point(|span| span.end as usize <= range.start);
+        let mut inside = self.spans[first..].iter().take_while(|span| (span.start as usize) < range.end);
+        inside.find(|span| test(span.author)).map(|span| range.start.max(span.start as usize))
     }
 
     /// One past the last byte of `range` whose author satisfies the test.

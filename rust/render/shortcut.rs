@@ -36,8 +36,9 @@ impl Renderer {
         settings: &RenderSettings,
         from: Option<&Checkpoint>,
     ) -> Result<(Rendered, Option<Checkpoint>)> {
-        let Resumable { text, checkpoint, .. } = self.render_text_from(conversation, settings, from)?;
-        Ok((self.encoded(text, conversation, settings)?, checkpoint))
+        let rendered = self.render_text_from(conversation, settings, from)?;
+        let checkpoint = rendered.checkpoint();
+        Ok((self.encoded(rendered.text, conversation, settings)?, checkpoint))
     }
 }
 

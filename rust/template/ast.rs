@@ -74,9 +74,13 @@ pub(super) enum Expr {
     Not(Box<Self>),
     Neg(Box<Self>),
     Pos(Box<Self>),
-    And(Box<(Self, Self)>),
-    Or(Box<(Self, Self)>),
+    /// Two or more operands with `and` between them.
+    And(Vec<Self>),
+    /// Two or more operands with `or` between them.
+    Or(Vec<Self>),
     Binary(BinaryOp, Box<(Self, Self)>),
+    /// Two or more operands with `+` between them.
+    Sum(Vec<Self>),
     Concat(Box<[Self]>),
     Compare(Box<Comparison>),
     Condition(Box<Condition>),
@@ -165,6 +169,8 @@ pub(super) struct FilterCall {
     pub(super) name: Box<str>,
     /// `None` for an unknown filter, which is an error only when it is reached.
     pub(super) filter: Option<Filter>,
+    /// `input|length` or `input|count`.
+    pub(super) is_length: bool,
     pub(super) arguments: Arguments,
     pub(super) line: u32,
 }

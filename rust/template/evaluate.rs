@@ -1,8 +1,10 @@
 //! Evaluates expressions.
 
 mod arithmetic;
+mod integers;
 mod truth;
 
+use std::cell::RefCell;
 use std::cmp::Ordering;
 use std::rc::Rc;
 
@@ -13,11 +15,10 @@ use super::compare::{equal, order};
 use super::dump::{repr, soft, write_text};
 use super::escape::escaped;
 use super::failure::{raise, type_error};
-use super::filters::length_of;
 use super::number::{self, Number};
 use super::render::Renderer;
 use super::text::{Text, Writer};
-use super::value::{Map, Undefined, Value};
+use super::value::{Map, Namespace, Undefined, Value};
 use crate::Result;
 
 impl<'a> Renderer<'a> {
@@ -30,13 +31,14 @@ impl<'a> Renderer<'a> {
             Expr::Attribute(node) => self.attribute(node),
             Expr::Compare(node) => self.compare(node).map(Value::Bool),
             Expr::Not(inner) => self.truth(inner).map(|holds| Value::Bool(!holds)),
-            Expr::And(pair) => self.either(pair, false),
-            Expr::Or(pair) => self.either(pair, true),
+            Expr::And(operands) => self.first_with(operands, false),
+            Expr::Or(operands) => self.first_with(operands, true),
             Expr::Test(node) => self.test(node).map(Value::Bool),
             Expr::Call(node) => self.call(node),
             Expr::Filter(node) => self.evaluate_filter(node),
             Expr::Item(pair) => self.evaluate_item(pair),
             Expr::Binary(operator, pair) => self.evaluate_binary(*operator, pair, expr),
+            Expr::Sum(operands) => self.sum(operands, expr),
             Expr::Condition(node) => self.condition(node),
             Expr::Concat(items) => self.concatenate(items),
             Expr::Tuple(items) => self.evaluate_all(items).map(Value::tuple),
@@ -48,13 +50,16 @@ impl<'a> Renderer<'a> {
         }
     }
 
-    /// The left value where its truth decides, else the right one.
-    fn either(&mut self, pair: &'a (Expr, Expr), deciding: bool) -> Result<Value<'a>> {
-        let left = self.evaluate(&pair.0)?;
-        if left.is_true() == deciding {
-            return Ok(left);
+    /// The first value whose truth decides, or the last one.
+    fn first_with(&mut self, operands: &'a [Expr], deciding: bool) -> Result<Value<'a>> {
+        let mut value = Value::None;
+        for operand in operands {
+            value = self.evaluate(operand)?;
+            if value.is_true() == deciding {
+                break;
+            }
         }
-        self.evaluate(&pair.1)
+        Ok(value)
     }
 
     fn sign(&mut self, inner: &'a Expr, operator: &str) -> Result<Value<'a>> {
@@ -63,9 +68,8 @@ impl<'a> Renderer<'a> {
     }
 
     fn evaluate_binary(&mut self, operator: BinaryOp, pair: &'a (Expr, Expr), expr: &'a Expr) -> Result<Value<'a>> {
-        if operator == BinaryOp::Add && matches!(pair.0, Expr::Binary(BinaryOp::Add, _)) {
-            let pieces = self.added(expr)?;
-            return self.joined(pieces);
+        if let Some(number) = self.integer(expr) {
+            return Ok(Value::Int(number));
         }
         let left = self.evaluate(&pair.0)?;
         let right = self.evaluate(&pair.1)?;
@@ -107,11 +111,8 @@ impl<'a> Renderer<'a> {
 
     fn evaluate_filter(&mut self, node: &'a FilterCall) -> Result<Value<'a>> {
         let Some(input) = &node.input else { return Err(type_error("a filter without a value")) };
-        if let (Expr::Name(variable), "length") = (input, &*node.name)
-            && node.arguments.is_empty()
-            && let Some(length) = self.frame.with(variable.slot, length_of)
-        {
-            return Ok(Value::Int(length as i64));
+        if let Some(length) = self.length(node) {
+            return Ok(Value::Int(length));
         }
         let input = self.evaluate(input)?;
         self.filter(node, input)
@@ -313,13 +314,19 @@ fn constant_item<'a>(object: &Value<'a>, key: &'a Const) -> Option<Value<'a>> {
     }
 }
 
-/// The attribute of a dict or a loop that needs nothing but a look at it.
+/// The attribute of a dict, a namespace or a loop that needs nothing but a look at it.
 fn ready_attribute<'a>(object: &Value<'a>, node: &'a Attribute) -> Option<Value<'a>> {
     match object {
         Value::Dict(_) if node.only_key => key_of(object, &node.name),
+        Value::Namespace(fields) => field_of(fields, &node.name),
         Value::Loop(state) => state.ready(node.on_loop?),
         _ => None,
     }
+}
+
+/// The value of a field of a namespace; `None` where it has none, or where the sandbox may hide it.
+pub(super) fn field_of<'a>(fields: &RefCell<Namespace<'a>>, name: &str) -> Option<Value<'a>> {
+    if name.starts_with('_') { None } else { fields.borrow().get(name).cloned() }
 }
 
 /// The value of a key that a dict is asked for; `None` for what is no dict.

@@ -19,6 +19,7 @@ impl<'a> Frame<'a> {
         Rc::new(Self { slots: RefCell::new(slots), parent })
     }
 
+    #[inline]
     fn at(&self, hops: u16) -> &Self {
         let mut frame = self;
         for _ in 0..hops {
@@ -27,12 +28,14 @@ impl<'a> Frame<'a> {
         frame
     }
 
+    #[inline]
     pub(super) fn get(&self, slot: Slot) -> Value<'a> {
         let frame = self.at(slot.hops);
         frame.slots.borrow().get(slot.index as usize).cloned().unwrap_or(Value::Missing)
     }
 
     /// Looks at a value where it is.
+    #[inline]
     pub(super) fn with<T>(&self, slot: Slot, look: impl FnOnce(&Value<'a>) -> T) -> T {
         let slots = self.at(slot.hops).slots.borrow();
         match slots.get(slot.index as usize) {
@@ -41,6 +44,7 @@ impl<'a> Frame<'a> {
         }
     }
 
+    #[inline]
     pub(super) fn set(&self, slot: Slot, value: Value<'a>) {
         let mut slots = self.at(slot.hops).slots.borrow_mut();
         // The old value is dropped in the borrow: no value looks at a frame when it goes.

@@ -1,182 +1,20 @@
 //! `for` loops and their `loop` variable.
 
-use std::cell::{Cell, RefCell};
+mod state;
+
 use std::rc::Rc;
 
 use super::ast::{For, LoopTest, Target};
-use super::compare::equal;
-use super::failure::type_error;
+use super::failure::value_error;
 use super::frame::Frame;
 use super::generator::Source;
 use super::render::{Flow, Renderer};
-use super::value::{List, Reads, Undefined, Value};
+use super::value::Value;
 use crate::Result;
 
-/// What `loop` knows.
-#[derive(Debug)]
-pub(super) struct LoopState<'a> {
-    source: RefCell<Source<'a>>,
-    /// Items taken from the source before their turn.
-    ahead: RefCell<std::collections::VecDeque<Value<'a>>>,
-    /// The length, where it is known without drawing the items.
-    length: Cell<Option<usize>>,
-    index0: Cell<usize>,
-    current: RefCell<Value<'a>>,
-    before: RefCell<Value<'a>>,
-    last_changed: RefCell<Option<List<'a>>>,
-    depth: usize,
-    /// Whether its items are those that another loop has not come to.
-    shared: bool,
-    /// The loop itself, if it is recursive, with the frame around it.
-    pub(super) recursive: Option<(&'a For, Rc<Frame<'a>>)>,
-    /// What is learned of the messages, if they are what it goes over.
-    reads: Option<&'a Reads>,
-}
+use state::{Drawn, Items, hint};
 
-impl<'a> LoopState<'a> {
-    fn new(
-        source: Source<'a>,
-        length: Option<usize>,
-        depth: usize,
-        recursive: Option<(&'a For, Rc<Frame<'a>>)>,
-    ) -> Self {
-        let reads = match &source {
-            Source::Items(items, _) => items.reads(),
-            _ => None,
-        };
-        Self {
-            shared: matches!(source, Source::Running(_)),
-            reads,
-            source: RefCell::new(source),
-            ahead: RefCell::default(),
-            length: Cell::new(length),
-            index0: Cell::new(usize::MAX),
-            current: RefCell::new(Value::Missing),
-            before: RefCell::new(Value::Missing),
-            last_changed: RefCell::new(None),
-            depth,
-            recursive,
-        }
-    }
-
-    /// Counted from 0; a loop that has not begun is before 0.
-    pub(super) fn index0(&self) -> usize {
-        self.index0.get()
-    }
-
-    fn index(&self) -> i64 {
-        self.index0.get().wrapping_add(1) as i64
-    }
-
-    /// How deep this loop is in the recursion, counted from 1.
-    pub(super) fn depth(&self) -> usize {
-        self.depth + 1
-    }
-
-    pub(super) fn is_true(&self) -> bool {
-        self.length.get() != Some(0)
-    }
-
-    /// Notes that the number of items was looked at.
-    fn count(&self) {
-        if let Some(reads) = self.reads {
-            reads.count();
-        }
-    }
-
-    /// Whether this is the last item of so many. That it is not stays so when there are more.
-    fn is_last(&self, length: usize) -> bool {
-        let last = self.index0.get().wrapping_add(1) >= length;
-        if last {
-            self.count();
-        }
-        last
-    }
-
-    /// Goes behind the first `index` items, as if they had had their turn.
-    fn skip(&self, index: usize, before: Option<Value<'a>>) {
-        self.index0.set(index.wrapping_sub(1));
-        self.current.replace(before.unwrap_or(Value::Missing));
-    }
-
-    pub(super) fn shown(&self) -> String {
-        self.count();
-        let length = self.length.get().map_or_else(|| "?".to_owned(), |length| length.to_string());
-        format!("<LoopContext {}/{length}>", self.index())
-    }
-
-    /// A property, if it can be told without a further item.
-    pub(super) fn ready(&self, property: LoopProperty) -> Option<Value<'a>> {
-        Some(match property {
-            LoopProperty::Index => Value::Int(self.index()),
-            LoopProperty::Index0 => Value::Int(self.index() - 1),
-            LoopProperty::First => Value::Bool(self.index0.get() == 0),
-            LoopProperty::Last if self.shared => return None,
-            LoopProperty::Last => Value::Bool(self.is_last(self.length.get()?)),
-        })
-    }
-
-    /// Properties that need no further item; [`Renderer::loop_property`] has the others.
-    pub(super) fn property(&self, name: &str) -> Option<Value<'a>> {
-        Some(match name {
-            "index" => Value::Int(self.index()),
-            "index0" => Value::Int(self.index() - 1),
-            "first" => Value::Bool(self.index0.get() == 0),
-            "depth" => Value::Int(self.depth as i64 + 1),
-            "depth0" => Value::Int(self.depth as i64),
-            "previtem" if self.index0.get() == 0 => hint("there is no previous item"),
-            "previtem" => self.before.borrow().clone(),
-            _ => return None,
-        })
-    }
-
-    pub(super) fn changed(&self, values: Vec<Value<'a>>) -> Result<bool> {
-        self.count();
-        let values = List::new(values);
-        let mut last = self.last_changed.borrow_mut();
-        let same = match &*last {
-            Some(last) => equal(&Value::Tuple(last.clone()), &Value::Tuple(values.clone()))?,
-            None => false,
-        };
-        if !same {
-            *last = Some(values);
-        }
-        Ok(!same)
-    }
-}
-
-/// An item that had its turn.
-fn item_of<'a>(iterable: &Value<'a>, index: usize) -> Option<Value<'a>> {
-    match iterable {
-        Value::List(items) => items.get(index),
-        _ => None,
-    }
-}
-
-/// The properties of `loop` that templates ask for at every item.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum LoopProperty {
-    Index,
-    Index0,
-    First,
-    Last,
-}
-
-impl LoopProperty {
-    pub(super) fn find(name: &str) -> Option<Self> {
-        Some(match name {
-            "index" => Self::Index,
-            "index0" => Self::Index0,
-            "first" => Self::First,
-            "last" => Self::Last,
-            _ => return None,
-        })
-    }
-}
-
-fn hint<'a>(text: &str) -> Value<'a> {
-    Value::Undefined(Undefined::Hint(text.into()))
-}
+pub(super) use state::{LoopProperty, LoopState};
 
 impl<'a> Renderer<'a> {
     /// A property of `loop`, some of which draw items ahead of their turn.
@@ -196,17 +34,20 @@ impl<'a> Renderer<'a> {
     }
 
     fn peek(&mut self, state: &LoopState<'a>) -> Result<Option<Value<'a>>> {
-        if let Some(next) = state.ahead.borrow().front() {
+        let drawn = match &state.items {
+            Items::Listed(items) => return Ok(items.get(state.index0.get().wrapping_add(1))),
+            Items::Drawn(drawn) => drawn,
+        };
+        if let Some(next) = drawn.ahead.borrow().front() {
             return Ok(Some(next.clone()));
         }
-        let next = self.draw(state)?;
-        state.ahead.borrow_mut().extend(next.clone());
+        let next = self.draw(drawn)?;
+        drawn.ahead.borrow_mut().extend(next.clone());
         Ok(next)
     }
 
-    fn draw(&mut self, state: &LoopState<'a>) -> Result<Option<Value<'a>>> {
-        let mut source =
-            state.source.try_borrow_mut().map_err(|_| type_error("a loop's condition reads its own loop"))?;
+    fn draw(&mut self, drawn: &Drawn<'a>) -> Result<Option<Value<'a>>> {
+        let mut source = drawn.source.try_borrow_mut().map_err(|_| value_error("generator already executing"))?;
         self.next(&mut source)
     }
 
@@ -214,11 +55,8 @@ impl<'a> Renderer<'a> {
     pub(super) fn next_running(&mut self, state: &Rc<LoopState<'a>>) -> Result<Option<Value<'a>>> {
         // Python counts the items when the loop is printed; here printing draws nothing.
         self.loop_length(state)?;
-        if !self.advance(state)? {
-            return Ok(None);
-        }
-        let item = state.current.borrow().clone();
-        Ok(Some(Value::tuple(vec![item, Value::Loop(state.clone())])))
+        let item = self.advance(state)?;
+        Ok(item.map(|item| Value::tuple(vec![item, Value::Loop(state.clone())])))
     }
 
     fn loop_length(&mut self, state: &LoopState<'a>) -> Result<usize> {
@@ -226,26 +64,36 @@ impl<'a> Renderer<'a> {
         if let Some(length) = state.length.get() {
             return Ok(length);
         }
-        while let Some(item) = self.draw(state)? {
+        let Items::Drawn(drawn) = &state.items else { return Ok(0) };
+        while let Some(item) = self.draw(drawn)? {
             self.count_iteration()?;
-            state.ahead.borrow_mut().push_back(item);
+            drawn.ahead.borrow_mut().push_back(item);
         }
-        let length = state.ahead.borrow().len() + state.index() as usize;
+        let length = drawn.ahead.borrow().len() + state.index() as usize;
         state.length.set(Some(length));
         Ok(length)
     }
 
-    fn advance(&mut self, state: &LoopState<'a>) -> Result<bool> {
-        let drawn = state.ahead.borrow_mut().pop_front();
-        let next = match drawn {
-            Some(item) => Some(item),
-            None => self.draw(state)?,
+    /// Goes to the next item, and returns it.
+    fn advance(&mut self, state: &LoopState<'a>) -> Result<Option<Value<'a>>> {
+        let next = match &state.items {
+            Items::Listed(items) => items.get(state.index0.get().wrapping_add(1)),
+            Items::Drawn(drawn) => self.take(drawn)?,
         };
-        let Some(next) = next else { return Ok(false) };
-        state.index0.set(state.index0.get().wrapping_add(1));
-        let current = state.current.replace(next);
-        state.before.replace(current);
-        Ok(true)
+        if next.is_some() {
+            state.index0.set(state.index0.get().wrapping_add(1));
+        }
+        Ok(next)
+    }
+
+    fn take(&mut self, drawn: &Drawn<'a>) -> Result<Option<Value<'a>>> {
+        let ahead = drawn.ahead.borrow_mut().pop_front();
+        let next = if ahead.is_some() { ahead } else { self.draw(drawn)? };
+        if let Some(next) = &next {
+            let current = drawn.current.replace(next.clone());
+            drawn.before.replace(current);
+        }
+        Ok(next)
     }
 
     /// Runs a loop.
@@ -295,7 +143,7 @@ impl<'a> Renderer<'a> {
             None => self.run_plain(node, &mut source, ran),
             Some(slot) => {
                 let state = LoopState::new(source, length, depth, recursive);
-                state.skip(first, first.checked_sub(1).and_then(|before| item_of(iterable, before)));
+                state.skip(first);
                 self.run_with_state(node, &Rc::new(state), slot, ran)
             }
         };
@@ -334,8 +182,7 @@ impl<'a> Renderer<'a> {
     ) -> Result<bool> {
         let outer = self.in_hand;
         self.frame.set(slot, Value::Loop(state.clone()));
-        while self.advance(state)? {
-            let item = state.current.borrow().clone();
+        while let Some(item) = self.advance(state)? {
             self.take_in_hand(node, &item, outer);
             self.assign(&node.target, item)?;
             if self.run_iteration(node, &mut ran)? {

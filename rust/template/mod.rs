@@ -112,19 +112,15 @@ impl Template {
         let (result, in_hand) = renderer.recording(recorder(&numbered, &fields, &reads)).run();
         let Rendering { out, generations, recorded } = result.map_err(|error| in_message(error, in_hand))?;
         let (text, runs) = out.into_parts();
-        let fields = fields.names();
-        let kept = recorded.map(|recorded| {
-            let normalised = messages.to_vec();
-            (
-                recorded,
-                Parts { normalised, runs: runs.clone(), generations: generations.clone(), fields: fields.clone() },
-            )
-        });
-        let mut text = finished(text, runs, &generations, fields);
+        let mut text = finished(text, &runs, &generations, fields.names());
         if let Some(continued) = continued {
             continued.cut(&mut text)?;
         }
-        Ok((text, kept))
+        let normalised = match messages {
+            Cow::Borrowed(_) => None,
+            Cow::Owned(messages) => Some(messages),
+        };
+        Ok((text, recorded.map(|recorded| (recorded, Parts { normalised, runs, generations }))))
     }
 }
 
@@ -173,20 +169,25 @@ fn in_message(error: Error, in_hand: Option<u32>) -> Error {
     }
 }
 
-fn finished(text: String, runs: Vec<Run>, generations: &[(usize, usize)], fields: Vec<Arc<str>>) -> RenderedText {
+fn finished(text: String, runs: &[Run], generations: &[(usize, usize)], fields: Vec<Arc<str>>) -> RenderedText {
     let generation_spans = render::generation_spans(&text, generations);
-    let mut spans: Vec<Span> = Vec::with_capacity(runs.len());
-    let (mut start, mut argument_spans) = (0, Vec::new());
-    for run in runs {
+    let (mut from, mut argument_spans) = (0, Vec::new());
+    let span = |run: &Run| {
+        let (start, end) = (std::mem::replace(&mut from, run.end), run.end);
         let (author, given) = final_author(run.mark);
         if given {
-            argument_spans.push(start..run.end);
+            argument_spans.push(start..end);
         }
-        match spans.last_mut() {
-            Some(last) if last.author == author => last.end = run.end,
-            _ => spans.push(Span { start, end: run.end, author }),
-        }
-        start = run.end;
+        Span { start, end, author }
+    };
+    let mut spans: Vec<Span> = runs.iter().map(span).collect();
+    // Neighbours are by different authors, but for what arguments wrote.
+    if !argument_spans.is_empty() {
+        spans.dedup_by(|next, last| {
+            let joins = next.author == last.author;
+            last.end = if joins { next.end } else { last.end };
+            joins
+        });
     }
     RenderedText { text, spans, generation_spans, argument_spans, fields: FieldNames(fields) }
 }

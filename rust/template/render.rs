@@ -12,7 +12,7 @@ use std::ops::Range;
 use std::rc::Rc;
 
 use super::Clock;
-use super::ast::{BinaryOp, Expr, Load, Part, Scope, Slot, Stmt, Tree};
+use super::ast::{Expr, Load, Part, Scope, Slot, Stmt, Tree};
 use super::dump::{to_text, write_text};
 use super::escape::escaped;
 use super::failure::{limit_error, raise};
@@ -142,6 +142,7 @@ impl<'a> Renderer<'a> {
         self.kept.push(self.frame.clone());
     }
 
+    #[inline]
     pub(super) fn count_iteration(&mut self) -> Result<()> {
         self.iterations += 1;
         if self.iterations > self.limits.iterations {
@@ -151,6 +152,7 @@ impl<'a> Renderer<'a> {
     }
 
     /// Refuses a text of so many bytes, or an output with them, if that is beyond the limit.
+    #[inline]
     pub(super) fn check_size(&self, bytes: usize) -> Result<()> {
         if bytes.saturating_add(self.buffered) > self.limits.output {
             return Err(limit_error(format!("more than {} bytes of text", self.limits.output)));
@@ -289,7 +291,7 @@ impl<'a> Renderer<'a> {
     /// Writes an expression; the texts of a sum are written one by one, and a macro writes where it is called.
     fn write_expr(&mut self, expr: &'a Expr) -> Result<()> {
         match expr {
-            Expr::Binary(BinaryOp::Add, _) if !self.autoescape => return self.write_sum(expr),
+            Expr::Sum(operands) if !self.autoescape => return self.write_sum(operands),
             Expr::Call(node) if !self.autoescape => {
                 if let Some(called) = self.called_macro(node) {
                     let args = self.evaluate_arguments(&node.arguments);
@@ -338,10 +340,7 @@ impl<'a> Renderer<'a> {
     }
 
     fn push_written(&mut self, text: &Text<'a>) {
-        match self.in_hand {
-            None => self.out.push_text(text),
-            Some(message) => self.out.push_as(text, |mark| written(mark, message)),
-        }
+        self.out.push_in(text, self.in_hand);
     }
 }
 

@@ -287,12 +287,13 @@ impl Resolver {
             Expr::Const(_) => Ok(()),
             Expr::Name(variable) => self.name(place, variable, line),
             Expr::Tuple(items) | Expr::List(items) | Expr::Concat(items) => self.exprs(place, items, line),
+            Expr::And(operands) | Expr::Or(operands) | Expr::Sum(operands) => self.exprs(place, operands, line),
             Expr::Dict(entries) => entries.iter_mut().try_for_each(|(key, value)| {
                 self.expr(place, key, line)?;
                 self.expr(place, value, line)
             }),
             Expr::Not(inner) | Expr::Neg(inner) | Expr::Pos(inner) => self.expr(place, inner, line),
-            Expr::And(pair) | Expr::Or(pair) | Expr::Binary(_, pair) | Expr::Item(pair) => {
+            Expr::Binary(_, pair) | Expr::Item(pair) => {
                 self.expr(place, &mut pair.0, line)?;
                 self.expr(place, &mut pair.1, line)
             }

@@ -14,6 +14,7 @@
 //! fields of namespaces; assignments in a loop do not outlive it.
 
 mod frozen;
+mod point;
 mod prologue;
 
 use std::sync::Arc;
@@ -21,44 +22,17 @@ use std::sync::Arc;
 use super::ast::{For, Slot, Tree};
 use super::generator::Source;
 use super::render::Renderer;
-use super::text::{Run, Text, Writer};
+use super::text::{Text, Writer};
 use super::value::{Fields as FieldNumbers, Message, Reads, Value};
-use super::{ContinueFinalMessage, RenderOptions, RenderedText, Template};
-use crate::message::{Conversation, Data, same};
+use super::{ContinueFinalMessage, RenderOptions, Template};
+use crate::message::Conversation;
 use frozen::{Fields, Frozen};
+use point::{Noted, Point, first_runs};
 use prologue::{Opening, Prologue};
 
-/// A text, and the place from which a rendering of more messages can go on.
-#[derive(Debug, Clone)]
-pub struct Resumable {
-    /// What was rendered.
-    pub text: RenderedText,
-    /// Where the next rendering can go on; `None` if the template shows no such place.
-    pub checkpoint: Option<Checkpoint>,
-    /// How many iterations were taken over from the rendering before.
-    pub taken_over: usize,
-    /// How many statements outside every scope were, from the first on.
-    pub statements: usize,
-}
+pub use point::{Checkpoint, Resumable};
 
-/// A place in a rendering from which one of more messages can go on.
-#[derive(Debug, Clone)]
-pub struct Checkpoint(Arc<Point>);
-
-#[derive(Debug)]
-struct Point {
-    template: Template,
-    options: RenderOptions,
-    conversation: Conversation,
-    /// The messages as the template saw them: addresses in frozen values stay theirs.
-    _normalised: Vec<Data>,
-    prologue: Option<Arc<Prologue>>,
-    boundary: Boundary,
-    text: String,
-    runs: Vec<Run>,
-    generations: Vec<(usize, usize)>,
-    fields: Vec<Arc<str>>,
-}
+pub(super) use point::Parts;
 
 /// How a loop over messages began.
 #[derive(Debug)]
@@ -120,35 +94,6 @@ pub(super) struct Recorded {
     statements: usize,
 }
 
-impl Checkpoint {
-    /// Whether a rendering has the same beginning.
-    fn fits(&self, template: &Template, conversation: &Conversation, options: &RenderOptions) -> bool {
-        let point = &*self.0;
-        let (before, messages) = (&point.conversation, point.boundary.messages);
-        let optional = |one: &Option<Data>, two: &Option<Data>| match (one, two) {
-            (None, None) => true,
-            (Some(one), Some(two)) => same(one, two),
-            _ => false,
-        };
-        let arguments = before.arguments.iter().zip(&conversation.arguments);
-        Arc::ptr_eq(&point.template.0, &template.0)
-            && same_options(&point.options, options)
-            && optional(&before.tools, &conversation.tools)
-            && optional(&before.documents, &conversation.documents)
-            && before.arguments.len() == conversation.arguments.len()
-            && arguments.into_iter().all(|(one, two)| one.0 == two.0 && same(&one.1, &two.1))
-            && point.begins_with(&conversation.messages, messages)
-    }
-}
-
-impl Point {
-    /// Whether the first `count` of these messages are those that were rendered.
-    fn begins_with(&self, messages: &[Data], count: usize) -> bool {
-        let before = &self.conversation.messages;
-        messages.len() >= count && before.iter().zip(messages).take(count).all(|(one, two)| same(one, two))
-    }
-}
-
 /// Whether renderings of a template can be taken up.
 pub(super) fn is_possible(source: &str, tree: &Tree) -> bool {
     // The identity of texts would show that they were copied; what is drawn by lot is drawn again.
@@ -158,14 +103,6 @@ pub(super) fn is_possible(source: &str, tree: &Tree) -> bool {
 /// Whether a rendering with these options can be taken up: nothing in it depends on the moment, or on the final message.
 fn can_resume(template: &Template, options: &RenderOptions) -> bool {
     template.0.resumes && options.now.is_some() && options.continue_final_message == ContinueFinalMessage::No
-}
-
-fn same_options(one: &RenderOptions, two: &RenderOptions) -> bool {
-    one.add_generation_prompt == two.add_generation_prompt
-        && one.continue_final_message == two.continue_final_message
-        && Arc::ptr_eq(&one.special_tokens, &two.special_tokens)
-        && one.now == two.now
-        && one.limits == two.limits
 }
 
 impl Template {
@@ -179,7 +116,7 @@ impl Template {
     ) -> crate::Result<Resumable> {
         if !can_resume(self, options) {
             let text = self.render(conversation, options)?;
-            return Ok(Resumable { text, checkpoint: None, taken_over: 0, statements: 0 });
+            return Ok(Resumable::without_place(text));
         }
         let from = from.filter(|from| from.fits(self, conversation, options));
         let (text, kept) = self.render_with(conversation, options, |messages, fields, reads| {
@@ -194,48 +131,14 @@ impl Template {
                 taken_over: 0,
             })
         })?;
-        let Some((recorded, parts)) = kept else {
-            return Ok(Resumable { text, checkpoint: None, taken_over: 0, statements: 0 });
-        };
+        let Some((recorded, parts)) = kept else { return Ok(Resumable::without_place(text)) };
         let Recorded { prologue, boundary, taken_over, statements } = recorded;
-        let checkpoint = boundary.map(|boundary| {
-            let Parts { normalised, runs, generations, fields } = parts;
-            Checkpoint(Arc::new(Point {
-                template: self.clone(),
-                options: options.clone(),
-                conversation: conversation.clone(),
-                _normalised: normalised,
-                text: text.text[..boundary.written].to_owned(),
-                runs: cut(&runs, boundary.written),
-                generations: generations[..boundary.generations].to_vec(),
-                fields: fields[..boundary.fields].to_vec(),
-                prologue,
-                boundary,
-            }))
+        let noted = boundary.map(|boundary| {
+            let (options, conversation) = (options.clone(), conversation.clone());
+            Box::new(Noted { template: self.clone(), options, conversation, parts, prologue, boundary })
         });
-        Ok(Resumable { text, checkpoint, taken_over, statements })
+        Ok(Resumable { text, noted, taken_over, statements })
     }
-}
-
-/// What a point needs of a rendering beside its text.
-#[derive(Debug)]
-pub(super) struct Parts {
-    pub(super) normalised: Vec<Data>,
-    pub(super) runs: Vec<Run>,
-    pub(super) generations: Vec<(usize, usize)>,
-    pub(super) fields: Vec<Arc<str>>,
-}
-
-/// The runs of the first bytes of a text.
-fn cut(runs: &[Run], end: usize) -> Vec<Run> {
-    let whole = runs.partition_point(|run| run.end as usize <= end);
-    let mut cut = runs[..whole].to_vec();
-    if cut.last().map_or(0, |run| run.end as usize) < end
-        && let Some(run) = runs.get(whole)
-    {
-        cut.push(Run { end: end as u32, mark: run.mark });
-    }
-    cut
 }
 
 impl<'a> Renderer<'a> {
@@ -300,7 +203,7 @@ impl<'a> Renderer<'a> {
             && before.written == entry.written
             && before.state == entry.state
             && point.generations[..before.generations] == self.generations
-            && self.out.is_prefix_of(&point.text, &cut(&point.runs, entry.written))
+            && self.out.is_prefix_of(&point.text, &first_runs(&point.runs, entry.written))
             && self.iterations.saturating_add(point.boundary.iterations) <= self.limits().iterations
     }
 
@@ -318,7 +221,7 @@ impl<'a> Renderer<'a> {
                 }
             }
         }
-        self.out = Writer::from_parts(point.text.clone(), point.runs.clone());
+        self.out = Writer::going_on(&point.text, &point.runs);
         self.generations.clone_from(&point.generations);
         self.iterations += point.boundary.iterations;
         true

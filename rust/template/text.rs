@@ -28,6 +28,7 @@ pub(super) fn written(mark: Mark, message: u32) -> Mark {
 }
 
 /// The author of a byte of a finished text, and whether it came from a further argument.
+#[inline]
 pub(super) fn final_author(mark: Mark) -> (Author, bool) {
     match mark {
         None => (Author::Frame, false),
@@ -69,6 +70,17 @@ enum Marks {
     Runs(Vec<Run>),
 }
 
+impl Marks {
+    /// The marks of a text that has these runs.
+    fn of(runs: Vec<Run>) -> Self {
+        match runs.as_slice() {
+            [] => Self::One(None),
+            [run] => Self::One(run.mark),
+            _ => Self::Runs(runs),
+        }
+    }
+}
+
 impl<'a> Text<'a> {
     /// A text that the template or the conversation holds.
     pub(super) fn borrowed(text: &'a str, mark: Mark) -> Self {
@@ -82,7 +94,7 @@ impl<'a> Text<'a> {
 
     /// A text with the author of each byte.
     pub(super) fn from_runs(text: String, runs: Vec<Run>, safe: bool) -> Self {
-        Writer { text, runs }.finish().with_safety(safe)
+        Self::Owned(Rc::new(Owned { text, marks: Marks::of(runs), safe }))
     }
 
     /// A new text of the template.
@@ -212,30 +224,42 @@ fn cut(runs: &[Run], range: &Range<usize>) -> Marks {
 }
 
 /// A text that is being written: the output of a template, of a buffer, or of a string operation.
+///
+/// *Invariant*: what stands behind the last run, if anything, is by `current`, who did not write the last run.
 #[derive(Debug, Default)]
 pub(super) struct Writer {
     text: String,
     runs: Vec<Run>,
+    current: Mark,
 }
 
 impl Writer {
     pub(super) fn with_capacity(bytes: usize) -> Self {
-        Self { text: String::with_capacity(bytes), runs: Vec::new() }
+        Self { text: String::with_capacity(bytes), ..Self::default() }
     }
 
     /// A writer for a whole rendering.
     pub(super) fn for_output() -> Self {
-        Self { text: String::with_capacity(1024), runs: Vec::with_capacity(32) }
+        Self { runs: Vec::with_capacity(32), ..Self::with_capacity(1024) }
     }
 
-    /// A writer that goes on with a text.
-    pub(super) fn from_parts(text: String, runs: Vec<Run>) -> Self {
-        Self { text, runs }
+    /// A writer for what a statement writes into a value.
+    pub(super) fn for_buffer() -> Self {
+        Self { runs: Vec::with_capacity(4), ..Self::with_capacity(256) }
+    }
+
+    /// A writer for a whole rendering that begins with a text.
+    pub(super) fn going_on(text: &str, runs: &[Run]) -> Self {
+        let mut writer = Self { runs: Vec::with_capacity(runs.len() + 32), ..Self::with_capacity(text.len() + 1024) };
+        writer.text.push_str(text);
+        writer.runs.extend_from_slice(runs);
+        writer.current = writer.runs.pop().and_then(|run| run.mark);
+        writer
     }
 
     /// Whether a text begins with what was written so far, which has these runs.
     pub(super) fn is_prefix_of(&self, text: &str, runs: &[Run]) -> bool {
-        text.starts_with(&self.text) && self.runs == runs
+        text.starts_with(&self.text) && self.runs.iter().copied().chain(self.open()).eq(runs.iter().copied())
     }
 
     pub(super) fn len(&self) -> usize {
@@ -248,30 +272,47 @@ impl Writer {
 
     /// Appends bytes of one author.
     pub(super) fn push(&mut self, text: &str, mark: Mark) {
+        if mark != self.current {
+            self.turn_to(mark);
+        }
         self.text.push_str(text);
-        self.close(mark);
     }
 
-    /// Gives what was appended to the text since the last run to `mark`.
-    fn close(&mut self, mark: Mark) {
+    /// What follows is by `mark`, who is not `current`.
+    fn turn_to(&mut self, mark: Mark) {
         let end = self.text.len() as u32;
-        match self.runs.last_mut() {
-            Some(last) if last.mark == mark => last.end = end,
-            Some(last) if last.end == end => {}
+        match self.runs.last() {
             None if end == 0 => {}
-            _ => self.runs.push(Run { end, mark }),
+            Some(last) if last.end == end && last.mark == mark => drop(self.runs.pop()),
+            Some(last) if last.end == end => {}
+            _ => self.runs.push(Run { end, mark: self.current }),
         }
+        self.current = mark;
+    }
+
+    /// The run of `current`.
+    fn open(&self) -> Option<Run> {
+        let (start, end) = (self.runs.last().map_or(0, |run| run.end), self.text.len() as u32);
+        (start < end).then_some(Run { end, mark: self.current })
     }
 
     /// Appends what `write` writes, all of it by one author.
     pub(super) fn write_with(&mut self, mark: Mark, write: impl FnOnce(&mut String)) {
+        self.push("", mark);
         write(&mut self.text);
-        self.close(mark);
     }
 
     /// Appends a text with its authors.
     pub(super) fn push_text(&mut self, text: &Text<'_>) {
         self.push_as(text, |mark| mark);
+    }
+
+    /// Appends a text as it is written while a message is in hand.
+    pub(super) fn push_in(&mut self, text: &Text<'_>, in_hand: Option<u32>) {
+        match in_hand {
+            None => self.push_text(text),
+            Some(message) => self.push_as(text, |mark| written(mark, message)),
+        }
     }
 
     /// Appends a text, each mark of which is replaced.
@@ -303,23 +344,21 @@ impl Writer {
 
     /// Takes back what was written from the byte `start` on.
     pub(super) fn take_back<'a>(&mut self, start: usize) -> Text<'a> {
-        let whole = Text::from_runs(std::mem::take(&mut self.text), std::mem::take(&mut self.runs), false);
+        let whole = std::mem::take(self).finish();
         self.push_text(&whole.slice(0..start));
         whole.slice(start..whole.len())
     }
 
     /// The written text.
     pub(super) fn finish<'a>(self) -> Text<'a> {
-        let marks = match self.runs.as_slice() {
-            [] => Marks::One(None),
-            [run] => Marks::One(run.mark),
-            _ => Marks::Runs(self.runs),
-        };
-        Text::Owned(Rc::new(Owned { text: self.text, marks, safe: false }))
+        let (text, runs) = self.into_parts();
+        Text::from_runs(text, runs, false)
     }
 
     /// The written text and its runs.
-    pub(super) fn into_parts(self) -> (String, Vec<Run>) {
+    pub(super) fn into_parts(mut self) -> (String, Vec<Run>) {
+        let open = self.open();
+        self.runs.extend(open);
         (self.text, self.runs)
     }
 }

@@ -19,7 +19,7 @@ fn grow(template: &Template, conversation: &Conversation, options: &RenderOption
             (Ok(one), Ok(full)) => {
                 assert_eq!(one.text, full, "{count} messages");
                 resumed += usize::from(one.taken_over > 0);
-                from = one.checkpoint.or(from);
+                from = one.checkpoint().or(from);
             }
             (Err(one), Err(full)) => assert_eq!(one.to_string(), full.to_string(), "{count} messages"),
             (one, full) => panic!("{count} messages: {:?}, in full {full:?}", one.map(|one| one.text)),
@@ -70,7 +70,7 @@ fn taken_over(source: &str, before: &[Data], after: &[Data]) -> usize {
     let options = options();
     let conversation = |messages: &[Data]| Conversation::new(messages.to_vec());
     let first = template.render_from(&conversation(before), &options, None).expect("a text");
-    let second = template.render_from(&conversation(after), &options, first.checkpoint.as_ref()).expect("a text");
+    let second = template.render_from(&conversation(after), &options, first.checkpoint().as_ref()).expect("a text");
     assert_eq!(first.text, template.render(&conversation(before), &options).expect("a text"), "{source}");
     assert_eq!(second.text, template.render(&conversation(after), &options).expect("a text"), "{source}");
     second.taken_over
@@ -141,8 +141,8 @@ fn the_first_statements_are_done_once() {
         let before = conversation(&all[..2]);
         let after = Conversation { messages: after.to_vec(), ..before.clone() };
         let first = template.render_from(&before, &options(), None).expect("a text");
-        let second = template.render_from(&after, &options(), first.checkpoint.as_ref()).expect("a text");
-        let third = template.render_from(&after, &options(), second.checkpoint.as_ref()).expect("a text");
+        let second = template.render_from(&after, &options(), first.checkpoint().as_ref()).expect("a text");
+        let third = template.render_from(&after, &options(), second.checkpoint().as_ref()).expect("a text");
         for rendering in [&second, &third] {
             assert_eq!(rendering.text, template.render(&after, &options()).expect("a text"), "{start}");
         }
@@ -212,7 +212,7 @@ fn other_options_and_arguments_are_seen() {
     };
     let first = template.render_from(&one, &options(), None).expect("a text");
     let again = |conversation: &Conversation, options: &RenderOptions| {
-        let result = template.render_from(conversation, options, first.checkpoint.as_ref()).expect("a text");
+        let result = template.render_from(conversation, options, first.checkpoint().as_ref()).expect("a text");
         assert_eq!(result.text, template.render(conversation, options).expect("a text"));
         result.taken_over
     };

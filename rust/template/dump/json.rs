@@ -23,7 +23,7 @@ pub(in super::super) struct JsonStyle {
 
 /// `json.dumps(value)`.
 pub(in super::super) fn json<'a>(value: &Value<'a>, style: &JsonStyle) -> Result<Text<'a>> {
-    let mut writer = Writer::default();
+    let mut writer = Writer::for_buffer();
     style.write(value, &mut writer, None, 0)?;
     Ok(writer.finish())
 }
@@ -50,8 +50,16 @@ impl JsonStyle {
     }
 
     fn write_text(&self, text: &Text<'_>, out: &mut Writer, owner: Mark) {
-        out.push("\"", owner);
         let plain = |byte| byte >= b' ' && byte != b'"' && byte != b'\\' && !(self.ensure_ascii && byte > b'~');
+        if owner.is_some() && all(text.as_str(), plain) {
+            out.write_with(owner, |out| {
+                out.push('"');
+                out.push_str(text.as_str());
+                out.push('"');
+            });
+            return;
+        }
+        out.push("\"", owner);
         write_escaped(text, out, owner, plain, |char, shown| escape(char, self.ensure_ascii, shown));
         out.push("\"", owner);
     }
@@ -129,6 +137,11 @@ impl JsonStyle {
         out.push("\"", owner);
         Ok(())
     }
+}
+
+/// Whether all bytes are plain. Those of a chunk are looked at together, without a branch for each.
+fn all(text: &str, plain: impl Fn(u8) -> bool) -> bool {
+    text.as_bytes().chunks(32).all(|chunk| chunk.iter().fold(true, |all, byte| all & plain(*byte)))
 }
 
 /// The entries of a dict as pairs, in the order of their keys.

@@ -53,34 +53,32 @@ impl<'a> Renderer<'a> {
         }
     }
 
-    /// The operands of a chain of `+`: texts that are only to be put together stay apart, all else is added up. They
-    /// stand at the end of `self.pieces`, from the place that this returns.
-    pub(in super::super) fn added(&mut self, expr: &'a Expr) -> Result<usize> {
-        let first = self.pieces.len();
-        self.add_operands(expr, first).map(|()| first)
-    }
-
-    fn add_operands(&mut self, expr: &'a Expr, first: usize) -> Result<()> {
-        let Expr::Binary(BinaryOp::Add, pair) = expr else {
-            let value = self.evaluate(expr)?;
-            self.pieces.push(value);
-            return Ok(());
-        };
-        self.add_operands(&pair.0, first)?;
-        let right = self.evaluate(&pair.1)?;
-        let plain = |value: &Value<'_>| matches!(value, Value::Text(text) if !text.is_safe());
-        if plain(&right) && self.pieces.last().is_some_and(plain) {
-            self.pieces.push(right);
-            return Ok(());
+    /// A sum. Texts that are only to be put together stay apart, at the end of `self.pieces`, until all are there or
+    /// something else comes.
+    pub(super) fn sum(&mut self, operands: &'a [Expr], expr: &'a Expr) -> Result<Value<'a>> {
+        if let [left, right] = operands {
+            if let Some(number) = self.integer(expr) {
+                return Ok(Value::Int(number));
+            }
+            let left = self.evaluate(left)?;
+            let right = self.evaluate(right)?;
+            return self.binary(BinaryOp::Add, &left, &right);
         }
-        let left = self.joined(first)?;
-        let sum = self.binary(BinaryOp::Add, &left, &right)?;
-        self.pieces.push(sum);
-        Ok(())
+        let first = self.pieces.len();
+        for operand in operands {
+            let mut sum = self.evaluate(operand)?;
+            let joins = is_plain(&sum) && self.pieces.last().is_some_and(is_plain);
+            if self.pieces.len() > first && !joins {
+                let left = self.joined(first)?;
+                sum = self.binary(BinaryOp::Add, &left, &sum)?;
+            }
+            self.pieces.push(sum);
+        }
+        self.joined(first)
     }
 
-    /// One value of what [`Self::added`] gives.
-    pub(super) fn joined(&mut self, first: usize) -> Result<Value<'a>> {
+    /// One value of the pieces from the place `first` on.
+    fn joined(&mut self, first: usize) -> Result<Value<'a>> {
         if self.pieces.len() == first + 1
             && let Some(only) = self.pieces.pop()
         {
@@ -137,6 +135,11 @@ impl<'a> Renderer<'a> {
         let count = self.repeat_count(count, items.len() * size_of::<Value<'_>>())?;
         Ok(List::new((0..count).flat_map(|_| items.iter()).collect()))
     }
+}
+
+/// Whether a value is a text that is only to be put together with others.
+fn is_plain(value: &Value<'_>) -> bool {
+    matches!(value, Value::Text(text) if !text.is_safe())
 }
 
 fn unsupported(operator: BinaryOp, left: &Value<'_>, right: &Value<'_>) -> crate::Error {

@@ -6,7 +6,7 @@ use super::super::compare::equal;
 use super::super::render::Renderer;
 use super::super::tests::Test;
 use super::super::value::{Undefined, Value};
-use super::unknown;
+use super::{field_of, holds_of_integers, unknown};
 use crate::Result;
 
 impl<'a> Renderer<'a> {
@@ -14,13 +14,36 @@ impl<'a> Renderer<'a> {
     pub(in super::super) fn truth(&mut self, expr: &'a Expr) -> Result<bool> {
         match expr {
             Expr::Not(inner) => self.truth(inner).map(|holds| !holds),
-            Expr::And(pair) => Ok(self.truth(&pair.0)? && self.truth(&pair.1)?),
-            Expr::Or(pair) => Ok(self.truth(&pair.0)? || self.truth(&pair.1)?),
+            Expr::And(operands) => self.any_is(operands, false).map(|found| !found),
+            Expr::Or(operands) => self.any_is(operands, true),
             Expr::Compare(node) => self.compare(node),
             Expr::Test(node) => self.test(node),
             Expr::Name(variable) => Ok(self.frame.with(variable.slot, Value::is_true)),
-            expr => self.look(expr).map(|value| value.is_true()),
+            expr => match self.entry_truth(expr) {
+                Some(holds) => Ok(holds),
+                None => self.look(expr).map(|value| value.is_true()),
+            },
         }
+    }
+
+    /// The truth of an entry of a variable, where a look at the variable tells.
+    fn entry_truth(&self, expr: &'a Expr) -> Option<bool> {
+        let (variable, key) = expr.as_field()?;
+        self.frame.with(variable.slot, |object| match object {
+            Value::Dict(map) => map.look(key).map(|value| value.is_true()),
+            Value::Namespace(fields) if !key.starts_with('_') => fields.borrow().get(key).map(Value::is_true),
+            _ => None,
+        })
+    }
+
+    /// Whether the truth of an operand decides; those behind it are not computed.
+    fn any_is(&mut self, operands: &'a [Expr], deciding: bool) -> Result<bool> {
+        for operand in operands {
+            if self.truth(operand)? == deciding {
+                return Ok(true);
+            }
+        }
+        Ok(false)
     }
 
     /// The value of an expression that is only looked at: an entry of a dict comes without its author.
@@ -30,6 +53,7 @@ impl<'a> Renderer<'a> {
                 let key = &*node.name;
                 let entry = |object: &Value<'a>| match object {
                     Value::Dict(map) => Some(map.look(key).unwrap_or(Value::Undefined(Undefined::key(key)))),
+                    Value::Namespace(fields) => field_of(fields, key),
                     Value::Loop(state) => state.ready(node.on_loop?),
                     _ => None,
                 };
@@ -89,6 +113,12 @@ impl<'a> Renderer<'a> {
                 self.is_one_of(first, items).map(|found| !found)
             }
             _ => {
+                if let Some(left) = self.integer(first)
+                    && let Some(right) = self.integer(second)
+                    && let Some(holds) = holds_of_integers(operator, left, right)
+                {
+                    return Ok(holds);
+                }
                 let left = self.look(first)?;
                 let right = self.look(second)?;
                 self.holds(operator, &left, &right)

@@ -105,25 +105,30 @@ impl Parser<'_> {
     }
 
     fn or(&mut self) -> Parsed<Expr> {
-        let mut left = self.and()?;
-        let mut length = 0;
-        while self.skip_name("or") {
-            self.chain(length)?;
-            length += 1;
-            left = Expr::Or(Box::new((left, self.and()?)));
-        }
-        Ok(left)
+        self.joined_by("or", Self::and, Expr::Or)
     }
 
     fn and(&mut self) -> Parsed<Expr> {
-        let mut left = self.not()?;
-        let mut length = 0;
-        while self.skip_name("and") {
-            self.chain(length)?;
-            length += 1;
-            left = Expr::And(Box::new((left, self.not()?)));
+        self.joined_by("and", Self::not, Expr::And)
+    }
+
+    /// Operands with a word between them.
+    fn joined_by(
+        &mut self,
+        word: &str,
+        operand: impl Fn(&mut Self) -> Parsed<Expr>,
+        joined: fn(Vec<Expr>) -> Expr,
+    ) -> Parsed<Expr> {
+        let first = operand(self)?;
+        if !self.is_name(word) {
+            return Ok(first);
         }
-        Ok(left)
+        let mut operands = vec![first];
+        while self.skip_name(word) {
+            self.chain(operands.len() - 1)?;
+            operands.push(operand(self)?);
+        }
+        Ok(joined(operands))
     }
 
     fn not(&mut self) -> Parsed<Expr> {
@@ -162,11 +167,19 @@ impl Parser<'_> {
     }
 
     fn sum(&mut self) -> Parsed<Expr> {
-        self.binary(Self::concat, |operator| match operator {
-            "+" => Some(BinaryOp::Add),
-            "-" => Some(BinaryOp::Sub),
-            _ => None,
-        })
+        let mut left = self.concat()?;
+        for length in 0.. {
+            let adds = match self.peek() {
+                Token::Operator("+") => true,
+                Token::Operator("-") => false,
+                _ => break,
+            };
+            self.chain(length)?;
+            self.advance();
+            let right = self.concat()?;
+            left = if adds { added(left, right) } else { Expr::Binary(BinaryOp::Sub, Box::new((left, right))) };
+        }
+        Ok(left)
     }
 
     fn concat(&mut self) -> Parsed<Expr> {
@@ -287,6 +300,22 @@ impl Parser<'_> {
         self.expect_operator("}")?;
         Ok(Expr::Dict(entries.into()))
     }
+}
+
+/// A sum with one more operand. Texts of the template that are added one after the other are added as one: whatever
+/// stands before them, the sum or its error is the same.
+fn added(left: Expr, right: Expr) -> Expr {
+    let mut operands = match left {
+        Expr::Sum(operands) => operands,
+        left => vec![left],
+    };
+    match (operands.last_mut(), right) {
+        (Some(Expr::Const(Const::Text(last))), Expr::Const(Const::Text(text))) => {
+            *last = shared(&format!("{last}{text}"));
+        }
+        (_, right) => operands.push(right),
+    }
+    if operands.len() == 1 { operands.remove(0) } else { Expr::Sum(operands) }
 }
 
 fn is_reserved(name: &str) -> bool {

@@ -147,7 +147,8 @@ impl Parser<'_> {
         let line = self.line();
         let name = self.dotted_name()?;
         let arguments = if self.is_operator("(") { self.arguments()? } else { Arguments::default() };
-        Ok(Expr::Filter(Box::new(FilterCall { input, name, filter: None, arguments, line })))
+        let is_length = matches!(&*name, "length" | "count") && arguments.is_empty();
+        Ok(Expr::Filter(Box::new(FilterCall { input, name, filter: None, is_length, arguments, line })))
     }
 
     pub(super) fn dotted_name(&mut self) -> Parsed<Box<str>> {

@@ -10,7 +10,18 @@ use crate::{Error, Result};
 
 impl<'a> Renderer<'a> {
     /// Assigns a value to a name, a field of a namespace, or several of them.
+    #[inline]
     pub(in super::super) fn assign(&mut self, target: &'a Target, value: Value<'a>) -> Result<()> {
+        match target {
+            Target::Name(variable) => {
+                self.frame.set(variable.slot, value);
+                Ok(())
+            }
+            target => self.assign_parts(target, value),
+        }
+    }
+
+    fn assign_parts(&mut self, target: &'a Target, value: Value<'a>) -> Result<()> {
         match target {
             Target::Name(variable) => self.frame.set(variable.slot, value),
             Target::Field(variable, name) => {

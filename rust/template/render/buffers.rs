@@ -3,7 +3,7 @@
 use std::rc::Rc;
 
 use super::super::frame::Frame;
-use super::super::text::Text;
+use super::super::text::{Text, Writer};
 use super::Renderer;
 use crate::Result;
 
@@ -17,7 +17,7 @@ impl<'a> Renderer<'a> {
         if outermost {
             self.written = Some(self.out.len());
         }
-        let outer = std::mem::take(&mut self.out);
+        let outer = std::mem::replace(&mut self.out, Writer::for_buffer());
         self.buffered += outer.len();
         let result = work(self);
         self.buffered -= outer.len();

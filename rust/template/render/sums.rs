@@ -1,7 +1,7 @@
 //! What is written as it stands: constants, fields of messages, and sums of such, whose texts go into the output one by
 //! one.
 
-use super::super::ast::{BinaryOp, Const, Expr};
+use super::super::ast::{BinaryOp, Const, Expr, Variable};
 use super::super::text::Mark;
 use super::super::value::Value;
 use super::Renderer;
@@ -9,47 +9,69 @@ use crate::Result;
 
 impl<'a> Renderer<'a> {
     /// Writes a sum, as one statement.
-    pub(super) fn write_sum(&mut self, expr: &'a Expr) -> Result<()> {
+    pub(super) fn write_sum(&mut self, operands: &'a [Expr]) -> Result<()> {
         self.in_place(|renderer| {
             let start = renderer.out.len();
-            match renderer.write_operands(expr, start)? {
-                None => renderer.check_size(renderer.out.len()),
-                Some(sum) => renderer.write_value(&sum),
+            for (index, operand) in operands.iter().enumerate() {
+                if let Some(value) = renderer.write_if_plain(operand)? {
+                    let left = (index > 0).then(|| Value::Text(renderer.out.take_back(start)));
+                    let sum = renderer.added_up(left, value, &operands[index + 1..])?;
+                    return renderer.write_value(&sum);
+                }
             }
+            renderer.check_size(renderer.out.len())
         })
     }
 
-    /// Writes the operands of a sum as long as they are plain texts, which need only be put together. What comes to
-    /// something else is returned, and nothing of it stays written from `start` on.
-    fn write_operands(&mut self, expr: &'a Expr, start: usize) -> Result<Option<Value<'a>>> {
-        let Expr::Binary(BinaryOp::Add, pair) = expr else { return self.write_if_plain(expr) };
-        let (left, right) = match self.write_operands(&pair.0, start)? {
-            Some(left) => (left, self.evaluate(&pair.1)?),
-            None => match self.write_if_plain(&pair.1)? {
-                Some(right) => (Value::Text(self.out.take_back(start)), right),
-                None => return Ok(None),
-            },
+    /// The sum of what stands left of a value, of the value and of the operands right of it.
+    fn added_up(&mut self, left: Option<Value<'a>>, value: Value<'a>, rest: &'a [Expr]) -> Result<Value<'a>> {
+        let mut sum = match left {
+            Some(left) => self.binary(BinaryOp::Add, &left, &value)?,
+            None => value,
         };
-        let sum = self.binary(BinaryOp::Add, &left, &right)?;
-        Ok(self.write_plain(sum))
+        for operand in rest {
+            let right = self.evaluate(operand)?;
+            sum = self.binary(BinaryOp::Add, &sum, &right)?;
+        }
+        Ok(sum)
     }
 
     /// Writes an expression that is a plain text; the value of any other is returned. Constants and fields of messages,
     /// which are nearly all that templates write, never become values.
     pub(super) fn write_if_plain(&mut self, expr: &'a Expr) -> Result<Option<Value<'a>>> {
-        let text = match expr {
-            Expr::Const(Const::Text(text)) => Some((&**text, None)),
-            expr => expr
-                .as_field()
-                .and_then(|(variable, key)| self.frame.with(variable.slot, |object| text_in(object, key))),
-        };
-        if let Some((text, mark)) = text {
-            let mark = self.written_mark(mark);
-            self.out.push(text, mark);
-            return Ok(None);
+        match expr {
+            Expr::Const(Const::Text(text)) => {
+                self.out.push(text, self.written_mark(None));
+                return Ok(None);
+            }
+            Expr::Name(variable) => {
+                if self.write_variable(variable) {
+                    return Ok(None);
+                }
+            }
+            expr => {
+                if let Some((variable, key)) = expr.as_field()
+                    && let Some((text, mark)) = self.frame.with(variable.slot, |object| text_in(object, key))
+                {
+                    self.out.push(text, self.written_mark(mark));
+                    return Ok(None);
+                }
+            }
         }
         let value = self.evaluate(expr)?;
         Ok(self.write_plain(value))
+    }
+
+    /// Writes a variable that holds a plain text; returns whether it does.
+    fn write_variable(&mut self, variable: &Variable) -> bool {
+        let (out, message) = (&mut self.out, self.in_hand);
+        self.frame.with(variable.slot, |value| match value {
+            Value::Text(text) if !text.is_safe() => {
+                out.push_in(text, message);
+                true
+            }
+            _ => false,
+        })
     }
 
     /// Writes a plain text; anything else is given back.

@@ -97,12 +97,13 @@ fn each_child(expr: &Expr, visit: &mut impl FnMut(&Expr)) {
     match expr {
         Expr::Const(_) | Expr::Name(_) => {}
         Expr::Tuple(items) | Expr::List(items) | Expr::Concat(items) => items.iter().for_each(visit),
+        Expr::And(operands) | Expr::Or(operands) | Expr::Sum(operands) => operands.iter().for_each(visit),
         Expr::Dict(entries) => entries.iter().for_each(|(key, value)| {
             visit(key);
             visit(value);
         }),
         Expr::Not(inner) | Expr::Neg(inner) | Expr::Pos(inner) => visit(inner),
-        Expr::And(pair) | Expr::Or(pair) | Expr::Binary(_, pair) | Expr::Item(pair) => {
+        Expr::Binary(_, pair) | Expr::Item(pair) => {
             visit(&pair.0);
             visit(&pair.1);
         }

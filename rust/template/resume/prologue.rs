@@ -11,8 +11,9 @@ use super::super::Result;
 use super::super::ast::{Slot, Stmt};
 use super::super::render::{Flow, Renderer};
 use super::super::text::Writer;
+use super::Recorder;
 use super::frozen::Frozen;
-use super::{Checkpoint, Point, Recorder, cut};
+use super::point::{Checkpoint, Point, first_runs};
 use crate::message::{Conversation, Data};
 
 /// The end of a statement outside every scope, and what the rendering holds there.
@@ -113,7 +114,7 @@ impl<'a> Renderer<'a> {
             self.frame.set(slot, value);
         }
         let written = prologue.written;
-        self.out = Writer::from_parts(point.text[..written].to_owned(), cut(&point.runs, written));
+        self.out = Writer::going_on(&point.text[..written], &first_runs(&point.runs, written));
         self.generations.extend_from_slice(&point.generations[..prologue.generations]);
         self.iterations = prologue.iterations;
         recorder.reads.begin(prologue.messages);
