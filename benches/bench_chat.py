@@ -5,11 +5,15 @@
 Warm: every engine has seen a megabyte of other chats of the same kind, and every timed call sees messages that it has
 not seen; a cache of whole texts would not help. Engines take turns of so many calls: with `--turn 1` the others' work
 empties the processor's caches before every call. Figures are medians; the ratio is that of the medians.
+
+The last line is what repeating saves: a rollout's call with the same system prompt and tools as the one before it, and
+a new question, against one whose system prompt begins with another word each time.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import statistics
 import time
 from collections.abc import Callable
@@ -59,6 +63,34 @@ def compare(renders: list[Render], source: Chats, size: int, rounds: int, turn: 
     return [statistics.median(taken) for taken in times]
 
 
+def prose(source: Chats, size: int) -> str:
+    """So much text, or somewhat less."""
+    return "\n".join(message["content"] for message in source.chat(size, tools=False))[:size]
+
+
+def tool(source: Chats, number: int) -> dict[str, Any]:
+    """A tool of some 1,000 bytes."""
+    names = ("path", "query", "limit", "offset")
+    properties = {name: {"type": "string", "description": prose(source, 80)} for name in names}
+    parameters = {"type": "object", "properties": properties, "required": list(names)}
+    function = {"name": f"tool_{number}", "description": prose(source, 200), "parameters": parameters}
+    return {"type": "function", "function": function}
+
+
+def repeating(chat: tt.Chat, source: Chats, rounds: int) -> tuple[int, list[float]]:
+    """The bytes that repeat, and median seconds of calls where they do and where they do not."""
+    prompt, tools = prose(source, 1_000), [tool(source, number) for number in range(5)]
+    times: list[list[float]] = [[], []]
+    for number in range(rounds):
+        for taken, first in zip(times, ("You", str(number)), strict=True):
+            messages = [
+                {"role": "system", "content": f"{first} {prompt}"},
+                {"role": "user", "content": prose(source, 300)},
+            ]
+            taken.append(seconds(chat.render, messages, tools=tools, add_generation_prompt=True)[0])
+    return len(prompt) + len(json.dumps(tools)), [statistics.median(taken) for taken in times]
+
+
 def peer_renderer(tokenizer: Any) -> Any:
     """The hand-written renderer of the family, if it is installed and there is one."""
     try:
@@ -94,6 +126,10 @@ def main() -> None:
         ours, *others = compare(renders, source, size, arguments.rounds, arguments.turn)
         columns = [f"{other * 1e3:16.3f} {other / ours:7.1f}" for other in others]
         print(f"{name:>12} {ours * 1e3:13.3f} {''.join(columns)}")
+    size, (again, fresh) = repeating(chat, source, 10 * arguments.rounds)
+    print(
+        f"{size} bytes of system prompt and tools: {again * 1e6:.1f} us where they repeat, {fresh * 1e6:.1f} us if not"
+    )
 
 
 if __name__ == "__main__":

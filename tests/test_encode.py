@@ -22,7 +22,7 @@ WORKERS = 8
 
 
 def texts(seed: int, count: int) -> list[str]:
-    """Words, spaces, other scripts, control tokens and their beginnings."""
+    """Words, spaces, other scripts, control tokens and their beginnings, and a text that comes again and again."""
     generator = random.Random(seed)
     parts = [
         "the ",
@@ -39,6 +39,8 @@ def texts(seed: int, count: int) -> list[str]:
         "we'll",
         "\x00",
         "=" * 40,
+        # Long enough to be kept when it comes again.
+        "<end>" + "the tool is called " * 40 + "<end>",
     ]
     return ["".join(generator.choices(parts, k=generator.randrange(40))) for _ in range(count)]
 

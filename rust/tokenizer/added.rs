@@ -151,6 +151,11 @@ impl Matcher {
         Self { tokens, contents, first, begins: Box::new(begins) }
     }
 
+    /// Whether there is nothing to find.
+    pub(super) fn is_empty(&self) -> bool {
+        self.tokens.is_empty()
+    }
+
     /// Calls `part` with the parts of a text, in order. As in the reference, white space that one match has taken may
     /// be the beginning of another.
     pub(super) fn each(

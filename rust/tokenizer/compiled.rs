@@ -7,6 +7,7 @@ use super::cache::{Cache, Short};
 use super::fast::{Cut, Fast};
 use super::file::{File, Refusal, Shape};
 use super::normalize;
+use super::segments::Segments;
 use super::stored::Stored;
 use super::vocab::Vocabulary;
 use crate::TokenId;
@@ -68,6 +69,7 @@ impl Compiled {
             cut: self.cut,
             vocabulary: self.vocabulary,
             cache: self.first.cache(),
+            segments: Segments::new(),
         })
     }
 }

@@ -9,6 +9,7 @@ use super::added::{Literal, Matcher, Part, Place};
 use super::bpe::Scratch;
 use super::cache::{Cache, Few, Long, Many, Short};
 use super::normalize::{self, Normalised};
+use super::segments::{Known, Segments};
 use super::split::{Split, Splitter};
 use super::vocab::{Symbols, Vocabulary};
 use crate::{Result, TokenId};
@@ -23,6 +24,7 @@ pub(super) struct Fast {
     pub(super) cut: Cut,
     pub(super) vocabulary: Vocabulary,
     pub(super) cache: Cache,
+    pub(super) segments: Segments,
 }
 
 /// How plain text becomes pretokens.
@@ -60,6 +62,9 @@ struct Line {
     count: usize,
 }
 
+/// What they are looked up by, and where.
+type Keys = [(Short, u32); LINE];
+
 impl Line {
     const EMPTY: Self = Self { pieces: [(0, 0); LINE], count: 0 };
 
@@ -96,13 +101,19 @@ impl Page {
     }
 }
 
-/// Ids, and starts if asked for.
+/// Ids, and starts if asked for; and what is used again from line to line.
 struct Output<'o, const STARTS: bool> {
     out: &'o mut Encoded,
     scratch: Scratch,
+    keys: Keys,
+    page: Page,
 }
 
-impl<const STARTS: bool> Output<'_, STARTS> {
+impl<'o, const STARTS: bool> Output<'o, STARTS> {
+    fn new(out: &'o mut Encoded) -> Self {
+        Self { out, scratch: Scratch::default(), keys: [(Short::default(), 0); LINE], page: Page::EMPTY }
+    }
+
     #[inline]
     fn push(&mut self, id: TokenId, start: impl FnOnce() -> u32) {
         self.out.ids.push(id);
@@ -111,12 +122,12 @@ impl<const STARTS: bool> Output<'_, STARTS> {
         }
     }
 
-    /// Adds what was written to a page.
+    /// Adds what was written to the page.
     #[inline]
-    fn push_page(&mut self, page: &Page, count: usize) {
-        self.out.ids.extend_from_slice(&page.ids[..count]);
+    fn push_page(&mut self, count: usize) {
+        self.out.ids.extend_from_slice(&self.page.ids[..count]);
         if STARTS {
-            self.out.starts.extend_from_slice(&page.starts[..count]);
+            self.out.starts.extend_from_slice(&self.page.starts[..count]);
         }
     }
 
@@ -124,6 +135,14 @@ impl<const STARTS: bool> Output<'_, STARTS> {
         self.out.ids.extend_from_slice(&self.scratch.ids);
         if STARTS {
             self.out.starts.extend(self.scratch.starts.iter().map(|inside| plain.place(start + *inside as usize)));
+        }
+    }
+
+    /// Adds what a part of the given text becomes, which begins at the byte `base`.
+    fn push_encoded(&mut self, encoded: &Encoded, base: u32) {
+        self.out.ids.extend_from_slice(&encoded.ids);
+        if STARTS {
+            self.out.starts.extend(encoded.starts.iter().map(|start| base + start));
         }
     }
 
@@ -150,7 +169,7 @@ impl Fast {
         if STARTS {
             out.starts.reserve(room);
         }
-        let mut output = Output::<STARTS> { out, scratch: Scratch::default() };
+        let mut output = Output::<STARTS>::new(out);
         self.raw.each(text, literal, |part| {
             match part {
                 Part::Token(id, start) => output.push(id, || start as u32),
@@ -183,8 +202,39 @@ impl Fast {
         }
     }
 
-    /// A part of a text between added tokens: normalise it, then look for the tokens of the normalised text.
+    /// A part of a text between added tokens. Nothing outside it matters to what it becomes, so one that comes again is
+    /// encoded once.
     fn segment<const STARTS: bool>(
+        &self,
+        text: &str,
+        range: Range<usize>,
+        literal: Literal<'_>,
+        output: &mut Output<'_, STARTS>,
+    ) -> Result<()> {
+        let part = &text[range.clone()];
+        let stands_alone = self.normalised.is_empty() || matches!(literal, Literal::All);
+        match if stands_alone { self.segments.find(part) } else { Known::Nothing } {
+            Known::Nothing => self.fresh(text, range, literal, output)?,
+            Known::Kept(segment) => output.push_encoded(&segment.encoded, range.start as u32),
+            Known::Again(hash) => {
+                let segment = self.segments.keep(hash, part, self.alone(part)?);
+                output.push_encoded(&segment.encoded, range.start as u32);
+            }
+        }
+        Ok(())
+    }
+
+    /// What a text between added tokens becomes.
+    #[cold]
+    fn alone(&self, text: &str) -> Result<Encoded> {
+        let mut encoded = Encoded::default();
+        let mut output = Output::<true>::new(&mut encoded);
+        self.fresh(text, 0..text.len(), Literal::All, &mut output)?;
+        Ok(encoded)
+    }
+
+    /// Encodes a part of a text between added tokens: normalises it, then looks for the tokens of the normalised text.
+    fn fresh<const STARTS: bool>(
         &self,
         text: &str,
         range: Range<usize>,
@@ -213,6 +263,7 @@ impl Fast {
         })
     }
 
+    #[inline(never)]
     fn plain<const STARTS: bool>(&self, plain: &Plain<'_>, output: &mut Output<'_, STARTS>) {
         let (bytes, range) = (plain.reach, 0..plain.text.len());
         let begin = self.prepended(plain, output);
@@ -261,32 +312,39 @@ impl Fast {
     }
 
     /// Looks pretokens up: first where all of them are, so that their entries are fetched, then one by one.
-    #[inline(never)]
-    #[expect(clippy::needless_range_loop, reason = "measured: the adapters of zipped arrays are calls")]
     fn serve<const STARTS: bool>(&self, plain: &Plain<'_>, line: &Line, output: &mut Output<'_, STARTS>) {
         let count = line.count.min(LINE);
-        let mut keys = [(Short::default(), 0); LINE];
-        for index in 0..count {
-            let (start, end) = line.pieces[index];
-            let key = Short::new(plain.reach, start as usize, end as usize);
+        self.fetch(plain.reach, &line.pieces[..count], &mut output.keys);
+        self.collect(plain, &line.pieces[..count], output);
+    }
+
+    /// Lays out keys, and fetches what stands at their places.
+    #[inline(never)]
+    fn fetch(&self, bytes: &[u8], pieces: &[(u32, u32)], keys: &mut Keys) {
+        for (&(start, end), slot) in pieces.iter().zip(keys) {
+            let key = Short::new(bytes, start as usize, end as usize);
             let place = self.cache.short.place(key);
             self.cache.short.prefetch(place);
-            keys[index] = (key, place);
+            *slot = (key, place);
         }
-        let mut page = Page::EMPTY;
+    }
+
+    /// Adds what pretokens become, whose keys are laid out.
+    #[inline(never)]
+    fn collect<const STARTS: bool>(&self, plain: &Plain<'_>, pieces: &[(u32, u32)], output: &mut Output<'_, STARTS>) {
         let mut at = 0;
-        for index in 0..count {
-            let ((start, end), (key, place)) = (line.pieces[index], keys[index]);
+        for (index, &(start, end)) in pieces.iter().enumerate().take(LINE) {
+            let (key, place) = output.keys[index];
             let entry = self.cache.short.get(place, key);
             if let Some(entry) = entry.filter(|entry| entry.len() > 0) {
-                at = page.write::<STARTS>(at, entry, plain, start);
+                at = output.page.write::<STARTS>(at, entry, plain, start);
             } else {
-                output.push_page(&page, at);
+                output.push_page(at);
                 at = 0;
                 self.missed(plain, start as usize, end as usize, key, entry.is_some(), output);
             }
         }
-        output.push_page(&page, at);
+        output.push_page(at);
     }
 
     #[cold]

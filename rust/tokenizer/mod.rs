@@ -21,6 +21,7 @@ mod normalize;
 mod pieces;
 mod reference;
 mod release;
+mod segments;
 mod selfcheck;
 mod spaces;
 mod split;

@@ -19,5 +19,6 @@ mod template_resume;
 mod texts;
 mod tokenizer_fuzz;
 mod tokenizer_loading;
+mod tokenizer_segments;
 mod tokenizer_store;
 mod trajectory_state;

@@ -90,7 +90,7 @@ fn the_tokenizers_of_the_corpus_at_length() {
 }
 
 /// A small byte-level model, learnt from a few lines.
-fn small_model() -> Value {
+pub(crate) fn small_model() -> Value {
     use tokenizers::models::bpe::{BPE, BpeTrainer};
     use tokenizers::pre_tokenizers::byte_level::ByteLevel;
     let level = ByteLevel::new(false, false, true);
@@ -112,7 +112,7 @@ fn train(library: &mut Library, trainer: &mut tokenizers::models::TrainerWrapper
     library.train(trainer, lines).unwrap();
 }
 
-fn with(model: &Value, changes: &[(&str, Value)]) -> Vec<u8> {
+pub(crate) fn with(model: &Value, changes: &[(&str, Value)]) -> Vec<u8> {
     let mut other = model.clone();
     for (key, value) in changes {
         other[*key] = value.clone();
