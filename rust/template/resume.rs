@@ -27,7 +27,7 @@ use super::value::{Fields as FieldNumbers, Message, Reads, Value};
 use super::{ContinueFinalMessage, RenderOptions, Template};
 use crate::message::Conversation;
 use frozen::{Fields, Frozen};
-use point::{Noted, Point, first_runs};
+use point::{Noted, Point};
 use prologue::{Opening, Prologue};
 
 pub use point::{Checkpoint, Resumable};
@@ -203,17 +203,24 @@ impl<'a> Renderer<'a> {
             && before.written == entry.written
             && before.state == entry.state
             && point.generations[..before.generations] == self.generations
-            && self.out.is_prefix_of(&point.text, &first_runs(&point.runs, entry.written))
+            && self.out.is_prefix_of(&point.text, &point.runs)
             && self.iterations.saturating_add(point.boundary.iterations) <= self.limits().iterations
     }
 
     /// Makes what the iterations of an earlier rendering did part of this one.
-    fn restore(&mut self, point: &Point, recorder: &Recorder<'a>) -> bool {
-        if !recorder.fields.go_on_with(&point.fields) {
+    fn restore<'p>(&mut self, point: &'p Point, recorder: &Recorder<'a>) -> bool {
+        let boundary = &point.boundary;
+        let namespace = |(slot, fields): &'p (Slot, Fields)| match self.frame.get(*slot) {
+            Value::Namespace(namespace) => Some((namespace, fields)),
+            _ => None,
+        };
+        let Some(namespaces) = boundary.namespaces.iter().map(namespace).collect::<Option<Vec<_>>>() else {
+            return false;
+        };
+        if !self.take_output(point, recorder, [boundary.written, boundary.generations, boundary.fields]) {
             return false;
         }
-        for (slot, fields) in &point.boundary.namespaces {
-            let Value::Namespace(namespace) = self.frame.get(*slot) else { return false };
+        for (namespace, fields) in namespaces {
             for (name, frozen) in fields {
                 // What does not thaw is as it was where the loop began.
                 if let Some(value) = frozen.thawed(recorder.messages) {
@@ -221,9 +228,24 @@ impl<'a> Renderer<'a> {
                 }
             }
         }
-        self.out = Writer::going_on(&point.text, &point.runs);
-        self.generations.clone_from(&point.generations);
         self.iterations += point.boundary.iterations;
+        true
+    }
+
+    /// Takes over so many bytes of what an earlier rendering wrote, with its spans of generation and the numbers of its
+    /// fields, if this one has numbered the same fields so far.
+    fn take_output(
+        &mut self,
+        point: &Point,
+        recorder: &Recorder<'a>,
+        [written, generations, fields]: [usize; 3],
+    ) -> bool {
+        if !recorder.fields.go_on_with(&point.fields[..fields]) {
+            return false;
+        }
+        self.out = Writer::going_on(&point.text[..written], &point.runs);
+        self.generations.clear();
+        self.generations.extend_from_slice(&point.generations[..generations]);
         true
     }
 

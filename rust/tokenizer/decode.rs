@@ -7,6 +7,9 @@ use super::Tokenizer;
 use super::pieces::{Joining, Kind, Piece};
 use crate::{Result, TokenId};
 
+/// Room for the bytes of a token.
+const BYTES_PER_TOKEN: usize = 5;
+
 const REPLACEMENT: char = char::REPLACEMENT_CHARACTER;
 
 /// The state of a text that is decoded as its tokens arrive.
@@ -67,6 +70,7 @@ impl TextStream {
         match joining {
             Joining::Bytes => {
                 let mut bytes = std::mem::take(&mut self.waiting);
+                bytes.reserve(BYTES_PER_TOKEN * pieces.size_hint().1.unwrap_or(0));
                 pieces.for_each(|piece| bytes.extend_from_slice(piece.bytes));
                 self.settle(&bytes, text);
             }

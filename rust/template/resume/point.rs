@@ -146,11 +146,3 @@ fn cut(runs: &mut Vec<Run>, end: usize) {
     runs.truncate(whole);
     runs.extend(started);
 }
-
-/// The runs of the first bytes of a text.
-pub(super) fn first_runs(runs: &[Run], end: usize) -> Vec<Run> {
-    let whole = runs.partition_point(|run| run.end as usize <= end);
-    let mut first = runs[..runs.len().min(whole + 1)].to_vec();
-    cut(&mut first, end);
-    first
-}

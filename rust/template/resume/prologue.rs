@@ -10,10 +10,9 @@ use std::sync::Arc;
 use super::super::Result;
 use super::super::ast::{Slot, Stmt};
 use super::super::render::{Flow, Renderer};
-use super::super::text::Writer;
 use super::Recorder;
 use super::frozen::Frozen;
-use super::point::{Checkpoint, Point, first_runs};
+use super::point::{Checkpoint, Point};
 use crate::message::{Conversation, Data};
 
 /// The end of a statement outside every scope, and what the rendering holds there.
@@ -99,9 +98,8 @@ impl<'a> Renderer<'a> {
         let prologue = recorder.opening.last.take()?;
         let thawed = prologue.assigned.iter().map(|(slot, frozen)| Some((*slot, frozen.thawed(recorder.messages)?)));
         let thawed = thawed.collect::<Option<Vec<_>>>()?;
-        if prologue.iterations > self.limits().iterations
-            || !recorder.fields.go_on_with(&point.fields[..prologue.fields])
-        {
+        let written = [prologue.written, prologue.generations, prologue.fields];
+        if prologue.iterations > self.limits().iterations || !self.take_output(&point, recorder, written) {
             return None;
         }
         let statements = prologue.statements;
@@ -113,9 +111,6 @@ impl<'a> Renderer<'a> {
         for (slot, value) in thawed {
             self.frame.set(slot, value);
         }
-        let written = prologue.written;
-        self.out = Writer::going_on(&point.text[..written], &first_runs(&point.runs, written));
-        self.generations.extend_from_slice(&point.generations[..prologue.generations]);
         self.iterations = prologue.iterations;
         recorder.reads.begin(prologue.messages);
         recorder.opening = Opening { initial: None, last: Some(prologue), taken_over: statements };
