@@ -112,11 +112,12 @@ impl Scratch {
         let mut next: Vec<u32> = (1..=count as u32).collect();
         let mut previous: Vec<u32> = (0..count as u32).map(|index| index.wrapping_sub(1)).collect();
         let mut alive = vec![true; count];
-        let candidate = |index: usize, symbol: &Symbol| Reverse((symbol.rank, index as u32));
+        // One number, in which the rank counts first, is compared without a branch.
+        let candidate = |index: usize, symbol: &Symbol| Reverse(u64::from(symbol.rank) << 32 | index as u64);
         let ranked = symbols.iter().enumerate().filter(|(_, symbol)| symbol.rank != NONE);
         let mut heap: BinaryHeap<_> = ranked.map(|(index, symbol)| candidate(index, symbol)).collect();
-        while let Some(Reverse((best, at))) = heap.pop() {
-            let at = at as usize;
+        while let Some(Reverse(first)) = heap.pop() {
+            let (best, at) = ((first >> 32) as u32, first as u32 as usize);
             // An old candidate: one of its two symbols was merged since.
             if !alive[at] || symbols[at].rank != best {
                 continue;
