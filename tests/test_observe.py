@@ -190,7 +190,7 @@ def refusals():
         (prompt, MORE, tt.TrajectoryError, "no chat template"),
         (played(CHAT, "Yo"), [], tt.ArgumentError, "no messages"),
         (played(CHAT, "Yo"), picture, tt.TrajectoryError, "message 2 has a part of the type 'image'"),
-        (call, [{"role": "tool", "content": "r"}], tt.BridgeError, r"turn 0: .*message=chat.parse.*no call before"),
+        (call, [{"role": "tool", "content": "r"}], tt.BridgeError, r"turn 0: .*no call before.*message=chat.parse"),
     ]
 
 

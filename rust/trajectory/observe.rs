@@ -221,8 +221,8 @@ impl Trajectory {
         Error::new(
             ErrorKind::Bridge,
             format!(
-                "observe, turn {}: the template cannot print the new messages behind the sampled text as plain content; pass \
-                 act(..., message=chat.parse(token_ids)). It says: {}",
+                "observe, turn {}: the template refuses the new messages behind the sampled text as plain content: {}; if \
+                 they belong to tool calls in the turn, pass act(..., message=chat.parse(token_ids))",
                 self.turns.len() - 1,
                 error.message()
             ),
