@@ -120,7 +120,7 @@ impl Template {
             Cow::Borrowed(_) => None,
             Cow::Owned(messages) => Some(messages),
         };
-        Ok((text, recorded.map(|recorded| (recorded, Parts { normalised, runs, generations }))))
+        Ok((text, recorded.map(|recorded| (recorded, Parts { _normalised: normalised, runs, generations }))))
     }
 }
 

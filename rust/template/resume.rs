@@ -179,11 +179,11 @@ impl<'a> Renderer<'a> {
         let from = recorder.from.clone();
         let resumed = from.filter(|point| self.begins(point, &entry) && self.restore(point, recorder));
         let known = entry.state.iter().map(Frozen::messages).max().unwrap_or_default();
-        let messages = resumed.as_ref().map_or(known, |point| point.boundary.messages);
+        let messages = resumed.as_ref().map_or(known, |point| point.noted.boundary.messages);
         let (entry, next, ran) = resumed.map_or_else(
             || (Arc::new(entry), 0, false),
             |point| {
-                let boundary = &point.boundary;
+                let boundary = &point.noted.boundary;
                 recorder.boundary = Some(boundary.clone());
                 recorder.taken_over += boundary.next;
                 (boundary.entry.clone(), boundary.next, boundary.ran)
@@ -196,20 +196,20 @@ impl<'a> Renderer<'a> {
 
     /// Whether an earlier rendering stood here as this one does.
     fn begins(&self, point: &Point, entry: &Entry) -> bool {
-        let before = &*point.boundary.entry;
+        let before = &*point.noted.boundary.entry;
         before.node == entry.node
             && before.first == entry.first
             && before.length <= entry.length
             && before.written == entry.written
             && before.state == entry.state
-            && point.generations[..before.generations] == self.generations
-            && self.out.is_prefix_of(&point.text, &point.runs)
-            && self.iterations.saturating_add(point.boundary.iterations) <= self.limits().iterations
+            && point.noted.parts.generations[..before.generations] == self.generations
+            && self.out.is_prefix_of(&point.text, &point.noted.parts.runs)
+            && self.iterations.saturating_add(point.noted.boundary.iterations) <= self.limits().iterations
     }
 
     /// Makes what the iterations of an earlier rendering did part of this one.
     fn restore<'p>(&mut self, point: &'p Point, recorder: &Recorder<'a>) -> bool {
-        let boundary = &point.boundary;
+        let boundary = &point.noted.boundary;
         let namespace = |(slot, fields): &'p (Slot, Fields)| match self.frame.get(*slot) {
             Value::Namespace(namespace) => Some((namespace, fields)),
             _ => None,
@@ -228,7 +228,7 @@ impl<'a> Renderer<'a> {
                 }
             }
         }
-        self.iterations += point.boundary.iterations;
+        self.iterations += point.noted.boundary.iterations;
         true
     }
 
@@ -243,9 +243,9 @@ impl<'a> Renderer<'a> {
         if !recorder.fields.go_on_with(&point.fields[..fields]) {
             return false;
         }
-        self.out = Writer::going_on(&point.text[..written], &point.runs);
+        self.out = Writer::going_on(&point.text[..written], &point.noted.parts.runs);
         self.generations.clear();
-        self.generations.extend_from_slice(&point.generations[..generations]);
+        self.generations.extend_from_slice(&point.noted.parts.generations[..generations]);
         true
     }
 

@@ -202,6 +202,11 @@ impl<'a> Value<'a> {
         }
     }
 
+    /// The text, if it is one that is only to be put together with others: not safe.
+    pub(super) fn as_plain_text(&self) -> Option<&Text<'a>> {
+        self.as_text().filter(|text| !text.is_safe())
+    }
+
     pub(super) fn as_str(&self) -> Option<&str> {
         self.as_text().map(Text::as_str)
     }

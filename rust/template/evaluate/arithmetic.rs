@@ -67,7 +67,8 @@ impl<'a> Renderer<'a> {
         let first = self.pieces.len();
         for operand in operands {
             let mut sum = self.evaluate(operand)?;
-            let joins = is_plain(&sum) && self.pieces.last().is_some_and(is_plain);
+            let before = self.pieces.last().and_then(Value::as_plain_text);
+            let joins = before.is_some() && sum.as_plain_text().is_some();
             if self.pieces.len() > first && !joins {
                 let left = self.joined(first)?;
                 sum = self.binary(BinaryOp::Add, &left, &sum)?;
@@ -135,11 +136,6 @@ impl<'a> Renderer<'a> {
         let count = self.repeat_count(count, items.len() * size_of::<Value<'_>>())?;
         Ok(List::new((0..count).flat_map(|_| items.iter()).collect()))
     }
-}
-
-/// Whether a value is a text that is only to be put together with others.
-fn is_plain(value: &Value<'_>) -> bool {
-    matches!(value, Value::Text(text) if !text.is_safe())
 }
 
 fn unsupported(operator: BinaryOp, left: &Value<'_>, right: &Value<'_>) -> crate::Error {

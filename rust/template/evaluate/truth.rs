@@ -30,8 +30,8 @@ impl<'a> Renderer<'a> {
     fn entry_truth(&self, expr: &'a Expr) -> Option<bool> {
         let (variable, key) = expr.as_field()?;
         self.frame.with(variable.slot, |object| match object {
-            Value::Dict(map) => map.look(key).map(|value| value.is_true()),
-            Value::Namespace(fields) if !key.starts_with('_') => fields.borrow().get(key).map(Value::is_true),
+            Value::Dict(map) => map.look(key).or_else(|| access::no_key(key)).map(|value| value.is_true()),
+            Value::Namespace(fields) => field_of(fields, key).map(|value| value.is_true()),
             _ => None,
         })
     }

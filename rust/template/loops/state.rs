@@ -152,8 +152,7 @@ impl<'a> LoopState<'a> {
     /// A property, if it can be told without a further item.
     pub(in super::super) fn ready(&self, property: LoopProperty) -> Option<Value<'a>> {
         Some(match property {
-            LoopProperty::Index => Value::Int(self.index()),
-            LoopProperty::Index0 => Value::Int(self.index() - 1),
+            LoopProperty::Index | LoopProperty::Index0 => Value::Int(self.place(property)?),
             LoopProperty::First => Value::Bool(self.index0.get() == 0),
             LoopProperty::Last if self.shared => return None,
             LoopProperty::Last => Value::Bool(self.is_last(self.length.get()?)),

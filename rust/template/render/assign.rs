@@ -13,30 +13,20 @@ impl<'a> Renderer<'a> {
     #[inline]
     pub(in super::super) fn assign(&mut self, target: &'a Target, value: Value<'a>) -> Result<()> {
         match target {
-            Target::Name(variable) => {
-                self.frame.set(variable.slot, value);
-                Ok(())
-            }
-            target => self.assign_parts(target, value),
-        }
-    }
-
-    fn assign_parts(&mut self, target: &'a Target, value: Value<'a>) -> Result<()> {
-        match target {
             Target::Name(variable) => self.frame.set(variable.slot, value),
             Target::Field(variable, name) => {
                 let Value::Namespace(fields) = self.frame.get(variable.slot) else { return Err(no_namespace()) };
                 globals::check_field(name)?;
                 let _old = fields.borrow_mut().set(Text::borrowed(name, None), value);
             }
-            Target::Tuple(targets) => {
-                let values = self.unpack(&value, targets.len())?;
-                for (target, value) in targets.iter().zip(values) {
-                    self.assign(target, value)?;
-                }
-            }
+            Target::Tuple(targets) => self.assign_each(targets, &value)?,
         }
         Ok(())
+    }
+
+    fn assign_each(&mut self, targets: &'a [Target], value: &Value<'a>) -> Result<()> {
+        let values = self.unpack(value, targets.len())?;
+        targets.iter().zip(values).try_for_each(|(target, value)| self.assign(target, value))
     }
 
     /// Exactly so many items of a value.

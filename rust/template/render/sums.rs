@@ -65,24 +65,14 @@ impl<'a> Renderer<'a> {
     /// Writes a variable that holds a plain text; returns whether it does.
     fn write_variable(&mut self, variable: &Variable) -> bool {
         let (out, message) = (&mut self.out, self.in_hand);
-        self.frame.with(variable.slot, |value| match value {
-            Value::Text(text) if !text.is_safe() => {
-                out.push_in(text, message);
-                true
-            }
-            _ => false,
-        })
+        self.frame.with(variable.slot, |value| value.as_plain_text().map(|text| out.push_in(text, message)).is_some())
     }
 
     /// Writes a plain text; anything else is given back.
     fn write_plain(&mut self, value: Value<'a>) -> Option<Value<'a>> {
-        match value {
-            Value::Text(text) if !text.is_safe() => {
-                self.push_written(&text);
-                None
-            }
-            value => Some(value),
-        }
+        let Some(text) = value.as_plain_text() else { return Some(value) };
+        self.push_written(text);
+        None
     }
 }
 

@@ -24,22 +24,15 @@ pub struct Resumable {
 #[derive(Debug, Clone)]
 pub struct Checkpoint(pub(super) Arc<Point>);
 
+/// What a rendering noted, with its whole text and the names of its fields: what lies behind the place is not looked at.
 #[derive(Debug)]
 pub(super) struct Point {
-    pub(super) template: Template,
-    pub(super) options: RenderOptions,
-    pub(super) conversation: Conversation,
-    /// The messages as the template saw them: addresses in frozen values stay theirs.
-    pub(super) _normalised: Option<Vec<Data>>,
-    pub(super) prologue: Option<Arc<Prologue>>,
-    pub(super) boundary: Boundary,
+    pub(super) noted: Noted,
     pub(super) text: String,
-    pub(super) runs: Vec<Run>,
-    pub(super) generations: Vec<(usize, usize)>,
     pub(super) fields: Vec<Arc<str>>,
 }
 
-/// What a [`Point`] is made of, beside the text and its field names.
+/// What a rendering noted of itself and of the place where it stood.
 #[derive(Debug, Clone)]
 pub(super) struct Noted {
     pub(super) template: Template,
@@ -57,63 +50,39 @@ impl Resumable {
 
     /// Where the next rendering can go on; `None` if the template shows no such place.
     pub fn checkpoint(&self) -> Option<Checkpoint> {
-        let noted = self.noted.clone()?;
-        let (text, fields) = (&self.text.text[..noted.boundary.written], &self.text.fields.0[..noted.boundary.fields]);
-        Some(noted.checkpoint(text.to_owned(), fields.to_vec()))
+        let (noted, fields) = (Noted::clone(self.noted.as_ref()?), self.text.fields.0.clone());
+        Some(Checkpoint(Arc::new(Point { noted, text: self.text.text.clone(), fields })))
     }
 
     /// The same, where the text is needed no more.
     pub fn into_checkpoint(self) -> Option<Checkpoint> {
-        let noted = self.noted?;
-        let (mut text, FieldNames(mut fields)) = (self.text.text, self.text.fields);
-        text.truncate(noted.boundary.written);
-        fields.truncate(noted.boundary.fields);
-        Some(noted.checkpoint(text, fields))
+        let RenderedText { text, fields: FieldNames(fields), .. } = self.text;
+        Some(Checkpoint(Arc::new(Point { noted: *self.noted?, text, fields })))
     }
 }
 
-impl Noted {
-    fn checkpoint(self, text: String, fields: Vec<Arc<str>>) -> Checkpoint {
-        let Self { template, options, conversation, parts, prologue, boundary } = self;
-        let Parts { normalised, mut runs, mut generations } = parts;
-        cut(&mut runs, boundary.written);
-        generations.truncate(boundary.generations);
-        Checkpoint(Arc::new(Point {
-            template,
-            options,
-            conversation,
-            _normalised: normalised,
-            prologue,
-            boundary,
-            text,
-            runs,
-            generations,
-            fields,
-        }))
-    }
-}
 impl Checkpoint {
     /// Whether a rendering has the same beginning.
     pub(super) fn fits(&self, template: &Template, conversation: &Conversation, options: &RenderOptions) -> bool {
-        let point = &*self.0;
-        let (before, messages) = (&point.conversation, point.boundary.messages);
+        let noted = &self.0.noted;
+        let (before, messages) = (&noted.conversation, noted.boundary.messages);
         let optional = |one: &Option<Data>, two: &Option<Data>| match (one, two) {
             (None, None) => true,
             (Some(one), Some(two)) => same(one, two),
             _ => false,
         };
         let arguments = before.arguments.iter().zip(&conversation.arguments);
-        Arc::ptr_eq(&point.template.0, &template.0)
-            && same_options(&point.options, options)
+        Arc::ptr_eq(&noted.template.0, &template.0)
+            && same_options(&noted.options, options)
             && optional(&before.tools, &conversation.tools)
             && optional(&before.documents, &conversation.documents)
             && before.arguments.len() == conversation.arguments.len()
             && arguments.into_iter().all(|(one, two)| one.0 == two.0 && same(&one.1, &two.1))
-            && point.begins_with(&conversation.messages, messages)
+            && noted.begins_with(&conversation.messages, messages)
     }
 }
 
-impl Point {
+impl Noted {
     /// Whether the first `count` of these messages are those that were rendered.
     pub(super) fn begins_with(&self, messages: &[Data], count: usize) -> bool {
         let before = &self.conversation.messages;
@@ -132,17 +101,9 @@ fn same_options(one: &RenderOptions, two: &RenderOptions) -> bool {
 /// What a point needs of a rendering beside its text.
 #[derive(Debug, Clone)]
 pub(in super::super) struct Parts {
-    /// The messages as the template saw them, where they are not the caller's own.
-    pub(in super::super) normalised: Option<Vec<Data>>,
+    /// The messages as the template saw them, where they are not the caller's own: addresses in frozen values stay
+    /// theirs.
+    pub(in super::super) _normalised: Option<Vec<Data>>,
     pub(in super::super) runs: Vec<Run>,
     pub(in super::super) generations: Vec<(usize, usize)>,
-}
-
-/// Leaves the runs of the first bytes of a text.
-fn cut(runs: &mut Vec<Run>, end: usize) {
-    let whole = runs.partition_point(|run| run.end as usize <= end);
-    let started = runs.get(whole).filter(|_| whole.checked_sub(1).map_or(0, |last| runs[last].end as usize) < end);
-    let started = started.map(|run| Run { end: end as u32, mark: run.mark });
-    runs.truncate(whole);
-    runs.extend(started);
 }

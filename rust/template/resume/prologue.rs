@@ -12,7 +12,7 @@ use super::super::ast::{Slot, Stmt};
 use super::super::render::{Flow, Renderer};
 use super::Recorder;
 use super::frozen::Frozen;
-use super::point::{Checkpoint, Point};
+use super::point::{Checkpoint, Noted};
 use crate::message::{Conversation, Data};
 
 /// The end of a statement outside every scope, and what the rendering holds there.
@@ -44,7 +44,7 @@ pub(super) struct Opening {
 impl Opening {
     /// Of a rendering that goes on from another.
     pub(super) fn of(from: Option<&Checkpoint>, conversation: &Conversation) -> Self {
-        let last = from.and_then(|from| from.0.prologue(&conversation.messages)).cloned();
+        let last = from.and_then(|from| from.0.noted.prologue(&conversation.messages)).cloned();
         Self { last, ..Self::default() }
     }
 
@@ -59,7 +59,7 @@ impl Opening {
     }
 }
 
-impl Point {
+impl Noted {
     /// The first statements that a rendering of these messages would do the same way.
     fn prologue(&self, messages: &[Data]) -> Option<&Arc<Prologue>> {
         self.prologue.as_ref().filter(|prologue| self.begins_with(messages, prologue.messages))
