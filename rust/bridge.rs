@@ -4,8 +4,9 @@
 //! tail together equal a full render with the same settings. Nothing before the tail is encoded again.
 //!
 //! The whole conversation is rendered, because any template may look at all of it, but for the iterations that an earlier
-//! rendering of the trajectory did the same way; only the text behind the turn's end is encoded. What is appended is decided by the last id, never by a finish reason: after a stop id the tail alone;
-//! after any other id the token that ends the turn first, and nothing before it.
+//! rendering of the trajectory did the same way; only the text behind the turn's end is encoded. What is appended is
+//! decided by the last id, never by a finish reason: after a stop id the tail alone; after any other id the token that
+//! ends the turn first, and nothing before it.
 
 use crate::author::{Author, Span};
 use crate::mask::TurnEnd;
@@ -54,7 +55,7 @@ impl Bridge<'_> {
     pub fn tail(&self) -> Result<(Tail, Option<Checkpoint>)> {
         let rendered = self.renderer.render_text_from(self.conversation, self.settings, self.from)?;
         let text = &rendered.text;
-        let end = self.turn_end(text)?;
+        let end = self.turn_end(text, rendered.before(self.message))?;
         let tail = match &end {
             TurnEnd::Marker(marker) => self.behind_marker(text, marker.start as u32, marker.end as u32),
             TurnEnd::Open(end) => self.behind_open_turn(text, *end as u32),
@@ -66,15 +67,16 @@ impl Bridge<'_> {
     /// Renders the conversation and gives the text that follows the turn, not encoded.
     pub fn text(&self) -> Result<String> {
         let rendered = self.renderer.render_text(self.conversation, self.settings)?;
-        let end = self.turn_end(&rendered)?;
+        let end = self.turn_end(&rendered, 0)?;
         Ok(behind(&rendered, &end).to_owned())
     }
 
-    fn turn_end(&self, rendered: &RenderedText) -> Result<TurnEnd> {
+    /// The end of the turn, of which nothing stands before the byte `from`.
+    fn turn_end(&self, rendered: &RenderedText, from: usize) -> Result<TurnEnd> {
         let masker = self.renderer.masker(self.conversation, self.settings)?;
         let stops: Vec<&str> = self.renderer.stop_tokens().iter().map(|stop| &*stop.text).collect();
         let options = self.renderer.options(self.settings);
-        masker.turn_end(self.conversation, &options, rendered, self.message as u32, &stops).ok_or_else(|| {
+        masker.turn_end(self.conversation, &options, rendered, (self.message as u32, from), &stops).ok_or_else(|| {
             Error::new(
                 ErrorKind::Bridge,
                 format!(
@@ -90,27 +92,26 @@ impl Bridge<'_> {
         let encoded = self.encode(rendered, start)?;
         let count = encoded.starts.partition_point(|at| *at < end);
         let aligned = encoded.starts.get(count).copied().unwrap_or(rendered.text.len() as u32) == end;
-        let (marker, rest) = if aligned {
-            (split_head(&encoded, count), split_tail(&encoded, count))
-        } else {
-            self.cut(rendered, start, end)?
-        };
-        let sampled_end = self.ends_with_stop() || self.turn.ends_with(&marker.ids);
-        let alone = marker.ids.len() == 1 && self.is_added(marker.ids[0]);
-        let begins_added = rest.ids.first().is_none_or(|id| self.is_added(*id));
-        let mut tail = Tail { closed: !sampled_end, seam: !(alone || begins_added), ..Tail::default() };
-        if tail.closed {
-            tail.push(&marker, &rendered.spans);
-        }
-        tail.push(&rest, &rendered.spans);
-        Ok(tail)
+        let (encoded, count) = if aligned { (encoded, count) } else { self.cut(rendered, start, end)? };
+        let (marker, rest) = encoded.ids.split_at(count);
+        let sampled_end = self.ends_with_stop() || self.turn.ends_with(marker);
+        let alone = marker.len() == 1 && self.is_added(marker[0]);
+        let begins_added = rest.first().is_none_or(|id| self.is_added(*id));
+        let tail = Tail { closed: !sampled_end, seam: !(alone || begins_added), ..Tail::default() };
+        let first = if tail.closed { 0 } else { count };
+        Ok(tail.of(encoded, first, &rendered.spans))
     }
 
-    /// The ids of a turn end that is no token of its own, and of what follows it.
-    fn cut(&self, rendered: &RenderedText, start: u32, end: u32) -> Result<(Encoded, Encoded)> {
-        let marker = self.renderer.tokenizer().encode_with_offsets(&rendered.text[start as usize..end as usize])?;
-        let starts = marker.starts.iter().map(|at| at + start).collect();
-        Ok((Encoded { ids: marker.ids, starts }, self.encode(rendered, end)?))
+    /// The ids of a turn end that is no token of its own, how many they are, and those of what follows it.
+    fn cut(&self, rendered: &RenderedText, start: u32, end: u32) -> Result<(Encoded, usize)> {
+        let mut encoded =
+            self.renderer.tokenizer().encode_with_offsets(&rendered.text[start as usize..end as usize])?;
+        encoded.starts.iter_mut().for_each(|at| *at += start);
+        let count = encoded.ids.len();
+        let rest = self.encode(rendered, end)?;
+        encoded.ids.extend(rest.ids);
+        encoded.starts.extend(rest.starts);
+        Ok((encoded, count))
     }
 
     fn behind_open_turn(&self, rendered: &RenderedText, end: u32) -> Result<Tail> {
@@ -119,9 +120,7 @@ impl Bridge<'_> {
         let merged = self.ends_with_stop() && first.is_some() && first == self.turn.last().copied();
         let added = |id: Option<&TokenId>| id.is_none_or(|id| self.is_added(*id));
         let seam = !(added(self.turn.last()) || added(encoded.ids.first()));
-        let mut tail = Tail { merged, seam, ..Tail::default() };
-        tail.push(&split_tail(&encoded, usize::from(merged)), &rendered.spans);
-        Ok(tail)
+        Ok(Tail { merged, seam, ..Tail::default() }.of(encoded, usize::from(merged), &rendered.spans))
     }
 
     fn encode(&self, rendered: &RenderedText, from: u32) -> Result<Encoded> {
@@ -145,25 +144,22 @@ fn behind<'t>(rendered: &'t RenderedText, end: &TurnEnd) -> &'t str {
     }
 }
 
-fn split_head(encoded: &Encoded, count: usize) -> Encoded {
-    Encoded { ids: encoded.ids[..count].to_vec(), starts: encoded.starts[..count].to_vec() }
-}
-
-fn split_tail(encoded: &Encoded, count: usize) -> Encoded {
-    Encoded { ids: encoded.ids[count..].to_vec(), starts: encoded.starts[count..].to_vec() }
-}
-
 impl Tail {
-    fn push(&mut self, encoded: &Encoded, spans: &[Span]) {
-        let offset = self.token_ids.len();
-        self.token_ids.extend_from_slice(&encoded.ids);
-        let mut span = 0;
-        for (token, start) in encoded.starts.iter().enumerate() {
-            span += spans[span..].partition_point(|span| span.end <= *start);
-            let message = spans.get(span).map_or(Author::Frame, |span| span.author).message_index();
-            if self.messages.last().is_none_or(|run| run.1 != message) {
-                self.messages.push((offset + token, message));
+    /// The same with the tokens from the `first` on, and the messages that wrote them.
+    fn of(self, encoded: Encoded, first: usize, spans: &[Span]) -> Self {
+        let Encoded { ids: mut token_ids, starts } = encoded;
+        token_ids.drain(..first);
+        let starts = &starts[first..];
+        let begin = starts.first().map_or(0, |start| spans.partition_point(|span| span.end <= *start));
+        let mut spans = spans[begin..].iter().peekable();
+        let mut messages: Vec<(usize, i32)> = Vec::new();
+        for (token, start) in starts.iter().enumerate() {
+            while spans.next_if(|span| span.end <= *start).is_some() {}
+            let message = spans.peek().map_or(Author::Frame, |span| span.author).message_index();
+            if messages.last().is_none_or(|run| run.1 != message) {
+                messages.push((token, message));
             }
         }
+        Self { token_ids, messages, ..self }
     }
 }

@@ -13,6 +13,7 @@
 // Floor 0
 pub mod author;
 pub mod error;
+mod find;
 mod number;
 mod threads;
 pub mod top_logprobs;

@@ -25,6 +25,7 @@ pub use code_points::CodePoints;
 pub use rendered::Rendered;
 pub use seams::Seam;
 pub use selection::{Missing, Turns};
+pub use shortcut::Beginning;
 pub use stops::{StopSource, StopToken};
 pub use templates::Templates;
 
@@ -152,12 +153,25 @@ impl Renderer {
     fn encoded(&self, text: RenderedText, conversation: &Conversation, settings: &RenderSettings) -> Result<Rendered> {
         let settings = self.complete(settings);
         let masker = self.masker(conversation, &settings)?.clone();
+        let encoded = self.encode_rendered(&text, conversation, &settings)?;
+        Ok(Rendered::new(text, encoded, rendered::Origin::new(self, conversation, settings, masker)))
+    }
+
+    /// Encodes a rendered text, cut where these complete settings say.
+    fn encode_rendered(
+        &self,
+        text: &RenderedText,
+        conversation: &Conversation,
+        settings: &RenderSettings,
+    ) -> Result<Encoded> {
         let cuts = match settings.seams {
             Seams::Parity => Vec::new(),
-            Seams::Rollout => seams::cuts(&masker.assistant_spans(conversation, &settings.options, &text)),
+            Seams::Rollout => {
+                let masker = self.masker(conversation, settings)?;
+                seams::cuts(&masker.assistant_spans(conversation, &settings.options, text))
+            }
         };
-        let encoded = self.encode_pieces(&text, conversation, &settings, &cuts)?;
-        Ok(Rendered::new(text, encoded, rendered::Origin::new(self, conversation, settings, masker)))
+        self.encode_pieces(text, conversation, settings, &cuts)
     }
 
     /// Encodes texts in parallel, without special tokens around them.

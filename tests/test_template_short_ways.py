@@ -53,6 +53,50 @@ TEMPLATES = (
     "{% for i in range(3) %}{{ loop.index0 - i }}{{ loop.previtem }}{{ loop.changed(i > 0) }}{% endfor %}",
     "{% macro f(a) %}{{ a + 'b' + 'c' }}{% endmacro %}{{ f(v) + 'd' + f('x') }}{{ f(v) }}",
     "{% set t %}{{ v }}{% endset %}{{ t + 'a' + t }}{{ t }}",
+    # Assignments that only a branch reads.
+    *(
+        start
+        + "{% for m in messages[::-1] %}{% set i = messages|length - 1 - loop.index0 %}{% if "
+        + condition
+        + " %}{{ i }}{% elif m.n %}{{ i }}b{% else %}"
+        + otherwise
+        + "{% endif %}{% endfor %}{{ i }}{{ messages is string }}"
+        for start in ("", "{% set i = 5 %}", "{% set messages = v %}", "{% if v %}{% set messages = v %}{% endif %}")
+        for condition in ("m.role == 'user'", "i == 1", "v and messages|length > i", "missing.x")
+        for otherwise in ("", "{{ i }}c")
+    ),
+    "{% for m in messages %}{% set i = v|length %}{% if m.n %}{{ i }}{% endif %}{% endfor %}",
+    "{% for m in messages %}{% set i = v - 1 %}{% if m.n == 5 %}{{ i }}{% endif %}{% endfor %}",
+    (
+        "{% for m in messages %}{% set i = loop.index %}{% set j = 1 - loop.index0 %}{% if m.n %}{{ i + j }}{% endif %}"
+        "{% endfor %}{{ j }}"
+    ),
+    "{% for messages in [v, 'ab'] %}{% set i = messages|length %}{% if v == 1.5 %}{{ i }}{% endif %}{% endfor %}",
+    (
+        "{% for m in messages %}{% for x in [v] %}{% set i = loop.index %}{% if m.n %}{{ i }}{% endif %}{% endfor %}"
+        "{% set i = loop.index0 - 1 %}{% if i %}{{ i }}{% endif %}{% endfor %}"
+    ),
+    (
+        "{% set n = namespace(c=0) %}{% macro f(i) %}{% set n.c = n.c + 1 %}{{ n.c }}{% endmacro %}"
+        "{% for m in messages %}{% set i = messages|length - loop.index %}{% if f(i) == '2' %}{{ i }}{% endif %}"
+        "{% endfor %}{{ n.c }}"
+    ),
+    "{% for m in messages recursive %}{% set i = loop.index %}{% if m.n %}{{ loop(['a']) }}{% endif %}{% endfor %}",
+    # Messages last first.
+    *(
+        "{% set l = " + items + " %}{{ l|map(attribute='content')|list }}{{ l|length }}{{ l[0].n }}{{ l[-1:]|length }}"
+        for items in (
+            *("messages[::-1]", "messages[1::-1]", "messages[:0:-1]", "messages[0:2:-1]", "messages[5:-9:-1]"),
+            *("messages[::-1][1:]", "messages[::-1][::-1]", "messages[::-1][::-2]", "messages[::-1] + messages[::-1]"),
+            *("messages[::-1]|reverse|list", "messages[::-1]|list", "(messages[::-1], 1)[0]", "messages[::v]"),
+        )
+    ),
+    "{{ messages[::-1] }}{{ messages[::-1]|tojson }}{{ messages[::-1] == messages|reverse|list }}",
+    "{% set l = messages[::-1] %}{{ l is sameas l }}{{ l is sameas messages[::-1] }}{{ messages[0] in l }}",
+    (
+        "{% for m in messages[::-1] %}{{ loop.index }}{{ loop.length }}{{ loop.last }}{{ loop.nextitem.n }}{{ m.role }}"
+        "{% endfor %}"
+    ),
 )
 
 

@@ -5,6 +5,7 @@ use std::ops::Range;
 use super::marker::{is_space, shaped_end};
 use super::rendering::{Region, Rendering};
 use super::{Masker, Work};
+use crate::find::find;
 use crate::message::Conversation;
 use crate::template::{RenderOptions, RenderedText};
 
@@ -21,18 +22,19 @@ impl Masker {
     /// The first turn end at or after the last value byte of message `index`, or after its first byte if it has no value.
     ///
     /// `stops` are texts that end a turn beside those that the template shows; they count only where the message itself
-    /// writes them, because elsewhere they may open the next one. `None`: nothing of the message can be found.
+    /// writes them, because elsewhere they may open the next one. Nothing of the message, nor of the one behind it, stands
+    /// before the byte `from`. `None`: nothing of the message can be found.
     pub fn turn_end(
         &self,
         conversation: &Conversation,
         options: &RenderOptions,
         rendered: &RenderedText,
-        index: u32,
+        (index, from): (u32, usize),
         stops: &[&str],
     ) -> Option<TurnEnd> {
         let rendering = Rendering::new(rendered);
-        let Some(region) = rendering.region(index) else {
-            return rendering.region(index + 1).map(|next| TurnEnd::Open(next.start));
+        let Some(region) = rendering.region_from(index, from) else {
+            return rendering.region_from(index + 1, from).map(|next| TurnEnd::Open(next.start));
         };
         let stop = match region.holes.first() {
             None => region.stop,
@@ -60,7 +62,7 @@ impl Masker {
         let last = rendering.last_value(index, region.start..stop).unwrap_or(region.start + first).min(stop);
         let tail = &text[last..stop];
         let known = self.turn_ends().chain(stops.iter().copied());
-        if let Some((at, length)) = known.filter_map(|marker| Some((tail.find(marker)?, marker.len()))).min() {
+        if let Some((at, length)) = known.filter_map(|marker| Some((find(tail, marker)?, marker.len()))).min() {
             return TurnEnd::Marker(last + at..last + at + length);
         }
         if let Some(marker) = self.end_in_next(rendering, stop) {

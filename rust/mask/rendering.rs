@@ -84,8 +84,12 @@ impl<'a> Rendering<'a> {
     /// The region of a message: from its first own byte to the first byte of another turn; `None` if nothing of it is
     /// in the text. A foreign value between two runs of the message's scaffold is a hole and does not end the region.
     pub(super) fn region(&self, index: u32) -> Option<Region> {
-        let own = |author| is_own(author, index);
-        let start = self.first(0..self.text.len(), own)?;
+        self.region_from(index, 0)
+    }
+
+    /// The same, if nothing of the message stands before the byte `from`.
+    pub(super) fn region_from(&self, index: u32, from: usize) -> Option<Region> {
+        let start = self.first(from..self.text.len(), |author| is_own(author, index))?;
         let mut region = Region { start, stop: start, holes: Vec::new() };
         loop {
             region.stop =

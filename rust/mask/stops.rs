@@ -46,7 +46,7 @@ impl Masker {
         let fields = [("role", Data::from("assistant")), ("content", Data::from("")), ("tool_calls", calls)];
         let conversation = Conversation { tools: Some(tools()), ..Conversation::new(asked_and(dict(fields))) };
         let rendered = self.template.render(&conversation, options).ok()?;
-        let TurnEnd::Marker(end) = self.turn_end(&conversation, options, &rendered, 1, &[])? else { return None };
+        let TurnEnd::Marker(end) = self.turn_end(&conversation, options, &rendered, (1, 0), &[])? else { return None };
         rendered.text[end.end..].trim().is_empty().then(|| rendered.text[end].to_owned())
     }
 }

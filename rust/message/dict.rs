@@ -7,7 +7,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use super::{Data, same_text};
+use super::{Data, same_text, shared};
 
 /// Up to so many entries a dict is scanned, and keeps no index.
 const SCANNED: usize = 16;
@@ -39,7 +39,7 @@ impl Key {
 
 impl From<&str> for Key {
     fn from(text: &str) -> Self {
-        Self::Text(text.into())
+        Self::Text(shared(text))
     }
 }
 

@@ -31,6 +31,15 @@ impl Origin {
     }
 }
 
+/// The author of each token that begins at one of these places: that of its first byte.
+pub(super) fn authors(spans: &[Span], starts: &[u32]) -> impl Iterator<Item = Author> {
+    let mut spans = spans.iter().peekable();
+    starts.iter().map(move |start| {
+        while spans.next_if(|span| span.end <= *start).is_some() {}
+        spans.peek().map_or(Author::Frame, |span| span.author)
+    })
+}
+
 /// A rendered and encoded conversation.
 #[derive(Debug, Clone)]
 pub struct Rendered {
@@ -95,11 +104,7 @@ impl Rendered {
 
     /// The author of each token: that of its first byte.
     pub fn authors(&self) -> impl Iterator<Item = Author> {
-        let mut spans = self.text.spans.iter().peekable();
-        self.starts.iter().map(move |start| {
-            while spans.next_if(|span| span.end <= *start).is_some() {}
-            spans.peek().map_or(Author::Frame, |span| span.author)
-        })
+        authors(&self.text.spans, &self.starts)
     }
 
     /// Per token, the message whose value or scaffold it is; -1 for frame, tools and documents.

@@ -273,6 +273,10 @@ fn slice_list<'a>(items: &List<'a>, bounds: &[Value<'a>; 3], keeps_owner: bool) 
     if step == 1 && (keeps_owner || items.owner().is_none()) {
         return Ok(items.slice(start as usize, start as usize + count));
     }
+    if let (-1, Some(messages)) = (step, items.messages()) {
+        let end = if count == 0 { 0 } else { start as usize + 1 };
+        return Ok(List::reversed(&messages[end - count..end]));
+    }
     let owner = if keeps_owner { items.owner() } else { None };
     let picked = (0..count).filter_map(|n| items.get((start + step * n as i64) as usize)).collect::<Vec<_>>();
     Ok(List::owned(picked, owner))

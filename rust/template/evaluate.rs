@@ -20,6 +20,7 @@ use super::render::Renderer;
 use super::text::{Text, Writer};
 use super::value::{Map, Namespace, Undefined, Value};
 use crate::Result;
+use crate::find::find;
 
 impl<'a> Renderer<'a> {
     /// The value of an expression. Each kind returns its result as it is: taking it apart to pass it on costs more than
@@ -229,7 +230,7 @@ impl<'a> Renderer<'a> {
     pub(super) fn contains(&mut self, container: &Value<'a>, item: &Value<'a>) -> Result<bool> {
         match container {
             Value::Text(text) => match item {
-                Value::Text(part) => Ok(text.as_str().contains(part.as_str())),
+                Value::Text(part) => Ok(find(text.as_str(), part.as_str()).is_some()),
                 item => {
                     Err(type_error(format!("'in <string>' requires string as left operand, not {}", item.type_name())))
                 }

@@ -92,27 +92,30 @@ impl Template {
 
     /// Renders a conversation, normalised as transformers does it.
     pub fn render(&self, conversation: &Conversation, options: &RenderOptions) -> Result<RenderedText> {
-        self.render_with(conversation, options, |_, _, _| None).map(|(text, _)| text)
+        self.render_with(conversation, options, 0, |_, _, _| None).map(|(text, _)| text)
     }
 
-    /// Renders a conversation with a recorder, and returns what it noted.
+    /// Renders a conversation with a recorder, and returns what it noted. The first `known` messages are dicts, and
+    /// normalised.
     fn render_with(
         &self,
         conversation: &Conversation,
         options: &RenderOptions,
+        known: usize,
         recorder: impl for<'a> FnOnce(&'a [Message<'a>], &'a Fields, &'a Reads) -> Option<Recorder<'a>>,
     ) -> Result<(RenderedText, Option<(Recorded, Parts)>)> {
         check_documents(conversation)?;
-        let mut messages = normalised_messages(conversation)?;
+        let mut messages = normalised_messages(conversation, known)?;
         let continued = continuation::prepare(&mut messages, &options.continue_final_message, self.source())?;
         let (fields, reads) = (Fields::default(), Reads::default());
         let numbered = numbered(&messages, &fields, &reads);
         let given = Given { messages: &numbered, conversation, options };
         let renderer = Renderer::new(&self.0.tree, given, options.now, options.limits);
         let (result, in_hand) = renderer.recording(recorder(&numbered, &fields, &reads)).run();
-        let Rendering { out, generations, recorded } = result.map_err(|error| in_message(error, in_hand))?;
+        let Rendering { out, generations, mut recorded } = result.map_err(|error| in_message(error, in_hand))?;
         let (text, runs) = out.into_parts();
-        let mut text = finished(text, &runs, &generations, fields.names());
+        let spans = recorded.as_mut().map(|recorded| std::mem::take(&mut recorded.spans)).unwrap_or_default();
+        let mut text = finished(text, &runs, spans, &generations, fields.names());
         if let Some(continued) = continued {
             continued.cut(&mut text)?;
         }
@@ -120,7 +123,7 @@ impl Template {
             Cow::Borrowed(_) => None,
             Cow::Owned(messages) => Some(messages),
         };
-        Ok((text, recorded.map(|recorded| (recorded, Parts { _normalised: normalised, runs, generations }))))
+        Ok((text, recorded.map(|recorded| (recorded, Parts { normalised, runs, generations }))))
     }
 }
 
@@ -138,13 +141,15 @@ fn check_documents(conversation: &Conversation) -> Result<()> {
 }
 
 /// The messages as transformers makes them; they are the caller's own where that changes nothing.
-fn normalised_messages(conversation: &Conversation) -> Result<Cow<'_, [Data]>> {
+fn normalised_messages(conversation: &Conversation, known: usize) -> Result<Cow<'_, [Data]>> {
     let messages = &conversation.messages;
-    if let Some((index, message)) = messages.iter().enumerate().find(|(_, message)| message.as_dict().is_none()) {
+    if let Some((index, message)) =
+        messages.iter().enumerate().skip(known).find(|(_, message)| message.as_dict().is_none())
+    {
         let type_name = message.type_name();
         return Err(failure::type_error(format!("message {index} is a {type_name}; messages are dicts")));
     }
-    if messages.iter().all(crate::message::is_normalised) {
+    if messages.iter().skip(known).all(crate::message::is_normalised) {
         return Ok(Cow::Borrowed(messages));
     }
     Ok(messages.iter().map(|message| crate::message::normalised_message(message).into_owned()).collect())
@@ -169,9 +174,19 @@ fn in_message(error: Error, in_hand: Option<u32>) -> Error {
     }
 }
 
-fn finished(text: String, runs: &[Run], generations: &[(usize, usize)], fields: Vec<Arc<str>>) -> RenderedText {
+/// More spans than there are, for a rendering that goes on.
+const ROOM: usize = 16;
+
+/// The rendering of a text with these runs, the spans of the first of which are known.
+fn finished(
+    text: String,
+    runs: &[Run],
+    mut spans: Vec<Span>,
+    generations: &[(usize, usize)],
+    fields: Vec<Arc<str>>,
+) -> RenderedText {
     let generation_spans = render::generation_spans(&text, generations);
-    let (mut from, mut argument_spans) = (0, Vec::new());
+    let (mut from, mut argument_spans) = (spans.last().map_or(0, |span| span.end), Vec::new());
     let span = |run: &Run| {
         let (start, end) = (std::mem::replace(&mut from, run.end), run.end);
         let (author, given) = final_author(run.mark);
@@ -180,7 +195,12 @@ fn finished(text: String, runs: &[Run], generations: &[(usize, usize)], fields: 
         }
         Span { start, end, author }
     };
-    let mut spans: Vec<Span> = runs.iter().map(span).collect();
+    let new = &runs[spans.len()..];
+    if spans.capacity() < runs.len() {
+        // A rendering that goes on from this one finds room behind.
+        spans.reserve(new.len() + new.len() / 2 + ROOM);
+    }
+    spans.extend(new.iter().map(span));
     // Neighbours are by different authors, but for what arguments wrote.
     if !argument_spans.is_empty() {
         spans.dedup_by(|next, last| {

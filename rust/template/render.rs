@@ -78,7 +78,7 @@ impl<'a> Renderer<'a> {
             resolved: tree.resolved.iter().map(|name| given.value(name)).collect(),
             clock,
             limits,
-            out: Writer::for_output(),
+            out: Writer::default(),
             frame: Frame::new(tree.slots, None),
             in_hand: None,
             written: None,

@@ -4,6 +4,7 @@
 //! writes the slots into the tree. Unknown filters and tests are refused here, unless a branch may never reach them.
 
 mod analysis;
+mod sinking;
 
 use super::ast::{
     Arguments, Block, Expr, FilterCall, For, LoopTest, Macro, Part, Scope, Stmt, Target, TestCall, Tree, Variable,
@@ -31,6 +32,7 @@ pub(super) fn resolve(tree: &mut Tree) -> Resolved {
     tree.slots = resolver.symbols.slots(0);
     tree.arguments = resolver.symbols.arguments();
     tree.resolved = resolver.symbols.resolved().into_iter().map(FreeName::new).collect();
+    sinking::sink(tree);
     Ok(())
 }
 

@@ -16,6 +16,7 @@
 mod frozen;
 mod point;
 mod prologue;
+mod written;
 
 use std::sync::Arc;
 
@@ -25,10 +26,12 @@ use super::render::Renderer;
 use super::text::{Text, Writer};
 use super::value::{Fields as FieldNumbers, Message, Reads, Value};
 use super::{ContinueFinalMessage, RenderOptions, Template};
+use crate::author::Span;
 use crate::message::Conversation;
 use frozen::{Fields, Frozen};
-use point::{Noted, Point};
+use point::{Before, Noted, Point};
 use prologue::{Opening, Prologue};
+use written::Written;
 
 pub use point::{Checkpoint, Resumable};
 
@@ -44,7 +47,8 @@ struct Entry {
     length: usize,
     written: usize,
     generations: usize,
-    state: Vec<Frozen>,
+    /// The variables outside every scope.
+    state: Arc<[Frozen]>,
 }
 
 /// The end of an iteration.
@@ -60,7 +64,7 @@ struct Boundary {
     iterations: u64,
     /// So many messages were looked at.
     messages: usize,
-    namespaces: Vec<(Slot, Fields)>,
+    namespaces: Arc<[(Slot, Fields)]>,
 }
 
 /// What a rendering notes, so that another can go on from it.
@@ -70,6 +74,11 @@ pub(super) struct Recorder<'a> {
     fields: &'a FieldNumbers,
     reads: &'a Reads,
     from: Option<Arc<Point>>,
+    /// What the earlier rendering wrote, until this one goes on with it.
+    written: Option<Written>,
+    /// The spans of what was taken over.
+    spans: Vec<Span>,
+    before: Before,
     opening: Opening,
     running: Option<Running>,
     boundary: Option<Boundary>,
@@ -89,7 +98,12 @@ struct Running {
 #[derive(Debug)]
 pub(super) struct Recorded {
     prologue: Option<Arc<Prologue>>,
+    /// What the first statements wrote, where another rendering need not copy it.
+    opening: Option<Writer>,
     boundary: Option<Boundary>,
+    /// The spans of what was taken over.
+    pub(super) spans: Vec<Span>,
+    before: Before,
     taken_over: usize,
     statements: usize,
 }
@@ -119,25 +133,33 @@ impl Template {
             return Ok(Resumable::without_place(text));
         }
         let from = from.filter(|from| from.fits(self, conversation, options));
-        let (text, kept) = self.render_with(conversation, options, |messages, fields, reads| {
+        let written = from.and_then(Checkpoint::take);
+        let from = from.filter(|_| written.is_some());
+        let known = from.map_or(0, Checkpoint::normalised);
+        let (text, kept) = self.render_with(conversation, options, known, |messages, fields, reads| {
             Some(Recorder {
                 messages,
                 fields,
                 reads,
                 from: from.map(|from| from.0.clone()),
+                written,
+                spans: Vec::new(),
+                before: Before::default(),
                 opening: Opening::of(from, conversation),
                 running: None,
                 boundary: None,
                 taken_over: 0,
             })
         })?;
-        let Some((recorded, parts)) = kept else { return Ok(Resumable::without_place(text)) };
-        let Recorded { prologue, boundary, taken_over, statements } = recorded;
+        let Some((recorded, Parts { normalised, runs, generations })) = kept else {
+            return Ok(Resumable::without_place(text));
+        };
+        let Recorded { prologue, opening, boundary, before, taken_over, statements, .. } = recorded;
         let noted = boundary.map(|boundary| {
-            let (options, conversation) = (options.clone(), conversation.clone());
-            Box::new(Noted { template: self.clone(), options, conversation, parts, prologue, boundary })
+            let (template, options, conversation) = (self.clone(), options.clone(), conversation.clone());
+            Box::new(Noted { template, options, conversation, normalised, generations, prologue, boundary })
         });
-        Ok(Resumable { text, noted, taken_over, statements })
+        Ok(Resumable { text, runs, opening, before, noted, taken_over, statements })
     }
 }
 
@@ -152,7 +174,8 @@ impl<'a> Renderer<'a> {
         if items.messages().is_some() {
             recorder.opening.close();
         }
-        let place = items.messages().and_then(|messages| self.entry(node, messages)).map(|entry| {
+        let entry = items.messages().and_then(|messages| self.entry(node, messages, recorder.from.as_deref()));
+        let place = entry.map(|entry| {
             let (next, ran) = self.go_on(&mut recorder, entry);
             *at = next;
             (next, ran)
@@ -161,8 +184,12 @@ impl<'a> Renderer<'a> {
         place.unwrap_or((0, false))
     }
 
-    fn entry(&self, node: &For, messages: &[Message<'a>]) -> Option<Entry> {
-        let state = self.top_slots().map(|slot| self.frame.with(slot, Frozen::of)).collect::<Option<_>>()?;
+    fn entry(&self, node: &For, messages: &[Message<'a>], from: Option<&Point>) -> Option<Entry> {
+        let before = from.map(|point| &point.noted.boundary.entry.state).filter(|state| self.is_in(state));
+        let state = before.cloned().map_or_else(
+            || self.top_slots().map(|slot| self.frame.with(slot, Frozen::of)).collect::<Option<_>>(),
+            Some,
+        )?;
         Some(Entry {
             node: std::ptr::from_ref(node).addr(),
             first: messages.first()?.index,
@@ -173,11 +200,16 @@ impl<'a> Renderer<'a> {
         })
     }
 
+    /// Whether the variables outside every scope are these, where a look tells.
+    fn is_in(&self, state: &[Frozen]) -> bool {
+        self.top_slots().zip(state).all(|(slot, frozen)| self.frame.with(slot, |value| frozen.is(value)))
+    }
+
     /// Takes over what an earlier rendering did from here on, if it did it from the same state.
     fn go_on(&mut self, recorder: &mut Recorder<'a>, entry: Entry) -> (usize, bool) {
         let before = self.iterations;
         let from = recorder.from.clone();
-        let resumed = from.filter(|point| self.begins(point, &entry) && self.restore(point, recorder));
+        let resumed = from.filter(|point| self.begins(point, &entry, recorder) && self.restore(point, recorder));
         let known = entry.state.iter().map(Frozen::messages).max().unwrap_or_default();
         let messages = resumed.as_ref().map_or(known, |point| point.noted.boundary.messages);
         let (entry, next, ran) = resumed.map_or_else(
@@ -195,20 +227,20 @@ impl<'a> Renderer<'a> {
     }
 
     /// Whether an earlier rendering stood here as this one does.
-    fn begins(&self, point: &Point, entry: &Entry) -> bool {
+    fn begins(&self, point: &Point, entry: &Entry, recorder: &Recorder<'a>) -> bool {
         let before = &*point.noted.boundary.entry;
         before.node == entry.node
             && before.first == entry.first
             && before.length <= entry.length
             && before.written == entry.written
-            && before.state == entry.state
-            && point.noted.parts.generations[..before.generations] == self.generations
-            && self.out.is_prefix_of(&point.text, &point.noted.parts.runs)
+            && (Arc::ptr_eq(&before.state, &entry.state) || before.state == entry.state)
+            && point.noted.generations[..before.generations] == self.generations
+            && recorder.written.as_ref().is_some_and(|written| written.begins_with(&self.out))
             && self.iterations.saturating_add(point.noted.boundary.iterations) <= self.limits().iterations
     }
 
     /// Makes what the iterations of an earlier rendering did part of this one.
-    fn restore<'p>(&mut self, point: &'p Point, recorder: &Recorder<'a>) -> bool {
+    fn restore<'p>(&mut self, point: &'p Point, recorder: &mut Recorder<'a>) -> bool {
         let boundary = &point.noted.boundary;
         let namespace = |(slot, fields): &'p (Slot, Fields)| match self.frame.get(*slot) {
             Value::Namespace(namespace) => Some((namespace, fields)),
@@ -217,10 +249,18 @@ impl<'a> Renderer<'a> {
         let Some(namespaces) = boundary.namespaces.iter().map(namespace).collect::<Option<Vec<_>>>() else {
             return false;
         };
-        if !self.take_output(point, recorder, [boundary.written, boundary.generations, boundary.fields]) {
+        if !self.take_numbers(point, recorder, boundary.generations, boundary.fields) {
             return false;
         }
+        let Some(written) = recorder.written.take() else { return false };
+        let (out, spans) = written.go_on(boundary.written);
+        recorder.spans = spans;
+        recorder.before = Before { bytes: boundary.written, messages: point.noted.conversation.messages.len() };
+        recorder.opening.keep(std::mem::replace(&mut self.out, out));
         for (namespace, fields) in namespaces {
+            if Frozen::are(fields, &namespace.borrow()) {
+                continue;
+            }
             for (name, frozen) in fields {
                 // What does not thaw is as it was where the loop began.
                 if let Some(value) = frozen.thawed(recorder.messages) {
@@ -232,20 +272,14 @@ impl<'a> Renderer<'a> {
         true
     }
 
-    /// Takes over so many bytes of what an earlier rendering wrote, with its spans of generation and the numbers of its
-    /// fields, if this one has numbered the same fields so far.
-    fn take_output(
-        &mut self,
-        point: &Point,
-        recorder: &Recorder<'a>,
-        [written, generations, fields]: [usize; 3],
-    ) -> bool {
-        if !recorder.fields.go_on_with(&point.fields[..fields]) {
+    /// Takes over spans of generation and the numbers of fields of an earlier rendering, if its text is at hand and this
+    /// one has numbered the same fields so far.
+    fn take_numbers(&mut self, point: &Point, recorder: &Recorder<'a>, generations: usize, fields: usize) -> bool {
+        if recorder.written.is_none() || !recorder.fields.go_on_with(&point.fields[..fields]) {
             return false;
         }
-        self.out = Writer::going_on(&point.text[..written], &point.noted.parts.runs);
         self.generations.clear();
-        self.generations.extend_from_slice(&point.noted.parts.generations[..generations]);
+        self.generations.extend_from_slice(&point.noted.generations[..generations]);
         true
     }
 
@@ -256,7 +290,7 @@ impl<'a> Renderer<'a> {
             running.next += 1;
             if recorder.reads.counted() {
                 recorder.running = None;
-            } else if let Some(namespaces) = self.namespaces_at(&running.entry) {
+            } else if let Some(namespaces) = self.namespaces_at(&running.entry, recorder.boundary.as_ref()) {
                 recorder.boundary = Some(Boundary {
                     entry: running.entry.clone(),
                     next: running.next,
@@ -281,9 +315,20 @@ impl<'a> Renderer<'a> {
     }
 
     /// The fields of namespaces as they are now; `None` if a rendering could not go on with them.
-    fn namespaces_at(&self, entry: &Entry) -> Option<Vec<(Slot, Fields)>> {
+    fn namespaces_at(&self, entry: &Arc<Entry>, last: Option<&Boundary>) -> Option<Arc<[(Slot, Fields)]>> {
+        let unchanged = |(slot, fields): &(Slot, Fields)| {
+            self.frame.with(*slot, |value| {
+                matches!(value, Value::Namespace(namespace)
+                    if namespace.try_borrow().is_ok_and(|namespace| Frozen::are(fields, &namespace)))
+            })
+        };
+        if let Some(last) = last.filter(|last| Arc::ptr_eq(&last.entry, entry))
+            && last.namespaces.iter().all(unchanged)
+        {
+            return Some(last.namespaces.clone());
+        }
         let mut namespaces = Vec::new();
-        for (slot, before) in self.top_slots().zip(&entry.state) {
+        for (slot, before) in self.top_slots().zip(entry.state.iter()) {
             let Frozen::Namespace(before) = before else { continue };
             let Frozen::Namespace(fields) = self.frame.with(slot, Frozen::of)? else { return None };
             let goes_on = |field: &(String, Frozen)| field.1.thaws() || before.contains(field);
@@ -292,14 +337,18 @@ impl<'a> Renderer<'a> {
             }
             namespaces.push((slot, fields));
         }
-        Some(namespaces)
+        Some(namespaces.into())
     }
 }
 
 impl Recorder<'_> {
     /// What is left once the template is done.
-    pub(super) fn finish(self) -> Recorded {
-        let (prologue, statements) = self.opening.finish();
-        Recorded { prologue, boundary: self.boundary, taken_over: self.taken_over, statements }
+    pub(super) fn finish(mut self) -> Recorded {
+        if let (Some(from), Some(written)) = (&self.from, self.written.take()) {
+            from.put_back(written);
+        }
+        let (prologue, opening, statements) = self.opening.finish();
+        let Self { boundary, spans, before, taken_over, .. } = self;
+        Recorded { prologue, opening, boundary, spans, before, taken_over, statements }
     }
 }

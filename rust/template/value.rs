@@ -70,6 +70,11 @@ impl<'a> Namespace<'a> {
         Self(fields)
     }
 
+    /// How many fields there are.
+    pub(super) fn len(&self) -> usize {
+        self.0.len()
+    }
+
     pub(super) fn get(&self, name: &str) -> Option<&Value<'a>> {
         self.0.iter().find(|(known, _)| known.as_str() == name).map(|(_, value)| value)
     }
@@ -153,6 +158,12 @@ impl<'a> Value<'a> {
             Data::Tuple(items) => Self::Tuple(List::Data(items, owner)),
             Data::Dict(dict) => Self::Dict(Map::Data(dict, owner)),
         }
+    }
+
+    /// A message, which is looked at thereby.
+    fn from_message(message: &'a Message<'a>) -> Self {
+        message.reads.message(message.index);
+        Self::Dict(Map::Message(message))
     }
 
     /// A key of a dict of one author.

@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 use sha2::{Digest, Sha256};
 
 use super::ambiguity::Reader;
-use crate::message::{Conversation, Data, Dict};
+use crate::message::{Conversation, Data, Dict, shared};
 use crate::render::{ControlTokens, RenderSettings, Renderer};
 use crate::{Error, ErrorKind, Result, TokenId};
 
@@ -95,8 +95,8 @@ impl Dialogue {
             _ => turn,
         };
         let content = self.renderer.tokenizer().decode(text, false)?;
-        let fields = [("role", Data::from("assistant")), ("content", Data::from(content))];
-        Ok(Data::from(fields.into_iter().collect::<Dict>()))
+        let fields = vec![("role".into(), Data::Text(shared("assistant"))), ("content".into(), Data::from(content))];
+        Ok(Data::from(Dict::from_unique(fields)))
     }
 
     /// Refuses messages that a trajectory cannot hold.

@@ -124,7 +124,7 @@ fn answer(dialogue: &Dialogue, conversation: &Conversation, message: usize, turn
     let rendered = dialogue.renderer.render_text(conversation, &settings)?;
     let masker = dialogue.renderer.masker(conversation, &settings)?;
     let options = dialogue.renderer.options(&settings);
-    let end = match masker.turn_end(conversation, &options, &rendered, message as u32, &[]) {
+    let end = match masker.turn_end(conversation, &options, &rendered, (message as u32, 0), &[]) {
         Some(TurnEnd::Marker(end)) if turn == Turn::Before => end.start,
         Some(TurnEnd::Marker(end)) => end.end,
         Some(TurnEnd::Open(end)) => end,

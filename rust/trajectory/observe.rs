@@ -35,11 +35,14 @@ impl Trajectory {
     pub fn start(mut dialogue: Dialogue, identity: Identity) -> Result<Self> {
         dialogue.settings.seams = Seams::Rollout;
         dialogue.check(&dialogue.conversation.messages, 0)?;
-        let (columns, checkpoint) = rendered_columns(&dialogue, &dialogue.conversation, true, None)?;
+        let settings = dialogue.settings(true);
+        let beginning = dialogue.renderer.begin_from(&dialogue.conversation, &settings, None)?;
+        let mut columns = Columns::default();
+        columns.observe(&beginning.token_ids, runs(&beginning.message_index));
         let vocabulary = Some(dialogue.renderer.tokenizer().vocab_size());
         let mut trajectory = Self::begin(identity, columns, vocabulary);
         trajectory.dialogue = Some(dialogue);
-        trajectory.checkpoint = checkpoint;
+        trajectory.checkpoint = beginning.checkpoint;
         Ok(trajectory)
     }
 
@@ -132,13 +135,14 @@ impl Trajectory {
         prompt: bool,
         kind: &'static str,
     ) -> Result<(Content, Option<Checkpoint>)> {
-        let (rendered, checkpoint) = rendered_columns(dialogue, conversation, prompt, self.checkpoint.as_ref())?;
-        let (old, new) = (self.columns.token_ids(), rendered.token_ids());
+        let settings = dialogue.settings(prompt);
+        let from = self.checkpoint.as_ref();
+        let beginning = dialogue.renderer.begin_from(conversation, &settings, from)?;
+        let (old, new) = (self.columns.token_ids(), beginning.token_ids);
         let at = old.iter().zip(&new).take_while(|(old, new)| old == new).count();
         let mut columns = self.columns.inherit(at);
-        let index = rendered.message_index();
-        columns.observe(&new[at..], runs(&index[at..]));
-        Ok((Content::Fragment { columns: Box::new(columns), at, kind }, checkpoint))
+        columns.observe(&new[at..], runs(&beginning.message_index[at..]));
+        Ok((Content::Fragment { columns: Box::new(columns), at, kind }, beginning.checkpoint))
     }
 
     /// The fragment that goes on from here; this one is closed.
@@ -228,19 +232,6 @@ impl Trajectory {
             ),
         )
     }
-}
-
-/// The columns of a rendered conversation: nothing of it sampled.
-fn rendered_columns(
-    dialogue: &Dialogue,
-    conversation: &Conversation,
-    prompt: bool,
-    from: Option<&Checkpoint>,
-) -> Result<(Columns, Option<Checkpoint>)> {
-    let (rendered, checkpoint) = dialogue.renderer.render_from(conversation, &dialogue.settings(prompt), from)?;
-    let mut columns = Columns::default();
-    columns.observe(&rendered.token_ids, runs(&rendered.message_index()));
-    Ok((columns, checkpoint))
 }
 
 /// The places where the message changes.

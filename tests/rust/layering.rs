@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 const FLOORS: &[&[&str]] = &[
-    &["error", "author", "threads", "top_logprobs"],
+    &["error", "author", "find", "threads", "top_logprobs"],
     &["message", "row", "columns", "advantage", "plan"],
     &["template", "tokenizer", "tree"],
     &["mask"],

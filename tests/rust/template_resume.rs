@@ -228,3 +228,84 @@ fn other_options_and_arguments_are_seen() {
     assert_eq!(again(&one, &RenderOptions { add_generation_prompt: true, ..options() }), 0);
     assert_eq!(again(&one, &RenderOptions { now: None, ..options() }), 0);
 }
+
+#[test]
+fn whoever_holds_a_place_alone_goes_on_in_its_memory() {
+    let all: Vec<Data> = ["one", "two", "three", "four"].map(|text| message("user", text)).into();
+    let source = "{% if tools %}{{ tools }}{% endif %}{{ x }}{% for m in messages %}{{ x }}{{ m.content }}\
+                  {% if m.content == 'bad' %}{{ raise_exception('bad') }}{% endif %}{% endfor %}{{ x }}";
+    let template = Template::compile(source).expect("a template");
+    let tools = Some(Data::from_json("[1, 2]").expect("JSON"));
+    let conversation = |messages: &[Data]| Conversation {
+        tools: tools.clone(),
+        arguments: vec![(Arc::from("x"), Data::from("(argument)"))],
+        ..Conversation::new(messages.to_vec())
+    };
+    let go_on = |messages: &[Data], from: &Checkpoint| {
+        let conversation = conversation(messages);
+        let rendering = template.render_from(&conversation, &options(), Some(from)).expect("a text");
+        assert_eq!(rendering.text, template.render(&conversation, &options()).expect("a text"));
+        rendering.taken_over
+    };
+    let other = [all[0].clone(), all[1].clone(), message("tool", "other"), all[2].clone()];
+    let place = || {
+        let first = template.render_from(&conversation(&all[..2]), &options(), None).expect("a text");
+        first.into_checkpoint().expect("a place")
+    };
+    // Two hold it: each goes on.
+    let (one, two) = (place(), place());
+    let held = one.clone();
+    assert_eq!((go_on(&all, &one), go_on(&other, &held)), (2, 2));
+    drop(held);
+    // One alone: the first goes on, and who comes later renders in full.
+    assert_eq!((go_on(&all[..3], &one), go_on(&other, &one)), (2, 0));
+    // What does not begin the same way leaves the place as it was, and what fails behind it leaves none.
+    assert_eq!((go_on(&other[2..], &two), go_on(&all[..2], &two)), (0, 2));
+    let three = place();
+    let bad = [&all[..2], &[message("user", "bad")]].concat();
+    template.render_from(&conversation(&bad), &options(), Some(&three)).expect_err("the template refuses");
+    assert_eq!(go_on(&all, &three), 0);
+}
+
+#[test]
+fn messages_last_first_are_a_list_like_any_other() {
+    let all: Vec<Data> = ["one", "two", "three", "four"].map(|text| message("user", text)).into();
+    let template = |list: &str| {
+        let source =
+            format!("{{% set l = {list} %}}{{{{ l | map(attribute='content') | join(' ') }}}} {{{{ l | length }}}}");
+        Template::compile(&source)
+            .expect("a template")
+            .render(&Conversation::new(all.clone()), &options())
+            .expect("a text")
+            .text
+    };
+    let expected = [
+        ("messages[::-1]", "four three two one 4"),
+        ("messages[2:0:-1]", "three two 2"),
+        ("messages[0:2:-1]", " 0"),
+        ("messages[-2::-1]", "three two one 3"),
+        ("messages[::-2]", "four two 2"),
+        ("messages[::-1][1:3]", "three two 2"),
+        ("messages[::-1][:2]", "four three 2"),
+        ("messages[::-1][3:]", "one 1"),
+        ("messages[::-1][::-1]", "one two three four 4"),
+        ("messages[::-1][2:0:-1]", "two three 2"),
+        ("messages[::-1] | reverse | list", "one two three four 4"),
+        ("messages[::-1] + messages[:1]", "four three two one one 5"),
+        (
+            "[messages[::-1] | first, messages[::-1] | last, messages[::-1][1], messages[::-1][-2]]",
+            "four one three two 4",
+        ),
+        ("messages[::-1] if messages[::-1] == messages | reverse | list else []", "four three two one 4"),
+        (
+            "messages[::-1] if messages[0] in messages[::-1] and messages[::-1] is not sameas messages[::-1] else []",
+            "four three two one 4",
+        ),
+    ];
+    for (list, text) in expected {
+        assert_eq!(template(list), text, "{list}");
+    }
+    let loops = "{% for m in messages[::-1] %}{{ loop.index }}/{{ loop.length }}{{ m.content }}\
+                 {{ loop.nextitem.content if loop.nextitem is defined }}{{ '.' if loop.last }}{% endfor %}";
+    assert_eq!(taken_over(loops, &all[..2], &all), 0);
+}

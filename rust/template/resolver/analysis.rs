@@ -140,6 +140,13 @@ fn each_name(expr: &Expr, visit: &mut dyn FnMut(&str)) {
     }
 }
 
+/// Whether an expression reads `name`.
+pub(super) fn reads_name(expr: &Expr, name: &str) -> bool {
+    let mut found = false;
+    each_name(expr, &mut |read| found |= read == name);
+    found
+}
+
 /// Whether statements read `name` before they assign it, scopes inside them included.
 pub(super) fn reads(body: &[Stmt], name: &'static str) -> bool {
     let mut search = Search { wanted: vec![name], found: Vec::new() };

@@ -5,7 +5,7 @@
 //! form.
 
 use super::super::text::{Mark, Run, Text};
-use super::super::value::{Function, List, Map, Message, Range, Value};
+use super::super::value::{Function, List, Map, Message, Namespace, Range, Value};
 
 /// A value without its lifetime.
 #[derive(Debug, Clone, PartialEq)]
@@ -80,7 +80,7 @@ impl Frozen {
         match items {
             List::Messages(messages) => messages.first().map(|message| Self::Messages(message.index)),
             List::Data(items, mark) => Some(Self::Given(items.as_ptr().addr(), items.len(), *mark)),
-            List::Built(_) | List::Picked(_) => {
+            List::Reversed(_) | List::Built(_) | List::Picked(_) => {
                 let frozen = items.iter().map(|item| Self::inside(&item, depth)).collect::<Option<_>>()?;
                 Some(form(frozen, items.owner()))
             }
@@ -96,6 +96,37 @@ impl Frozen {
                 map.entries().map(entry).collect::<Option<_>>().map(Self::Dict)
             }
         }
+    }
+
+    /// Whether a value freezes to this, where a look tells; `false` says nothing.
+    pub(super) fn is(&self, value: &Value<'_>) -> bool {
+        match (self, value) {
+            (Self::Missing, Value::Missing) | (Self::None, Value::None) => true,
+            (Self::Bool(one), Value::Bool(two)) => one == two,
+            (Self::Int(one), Value::Int(two)) => one == two,
+            (Self::Function(one), Value::Function(two)) => one == two,
+            (Self::Text(one, runs, safe), Value::Text(two)) => {
+                one == two.as_str() && *safe == two.is_safe() && two.runs().eq(runs.iter().copied())
+            }
+            (Self::Macro(place), Value::Macro(two)) => *place == std::ptr::from_ref(two.definition).addr(),
+            (Self::Messages(first), Value::List(List::Messages(messages))) => {
+                messages.first().is_some_and(|message| message.index == *first)
+            }
+            (
+                Self::Given(place, length, mark),
+                Value::List(List::Data(items, two)) | Value::Tuple(List::Data(items, two)),
+            ) => (*place, *length, *mark) == (items.as_ptr().addr(), items.len(), *two),
+            (Self::Namespace(one), Value::Namespace(two)) => two.try_borrow().is_ok_and(|two| Self::are(one, &two)),
+            _ => false,
+        }
+    }
+
+    /// The same of the fields of a namespace.
+    pub(super) fn are(fields: &Fields, namespace: &Namespace<'_>) -> bool {
+        let same = |((name, frozen), (own, value)): (&(String, Self), &(Text<'_>, Value<'_>))| {
+            name == own.as_str() && frozen.is(value)
+        };
+        fields.len() == namespace.len() && fields.iter().zip(namespace.iter()).all(same)
     }
 
     /// As many messages as are in this value, from the first of the conversation on.

@@ -10,6 +10,7 @@ use std::sync::Arc;
 use super::super::Result;
 use super::super::ast::{Slot, Stmt};
 use super::super::render::{Flow, Renderer};
+use super::super::text::Writer;
 use super::Recorder;
 use super::frozen::Frozen;
 use super::point::{Checkpoint, Noted};
@@ -22,7 +23,7 @@ pub(super) struct Prologue {
     statements: usize,
     /// As many messages were looked at.
     pub(super) messages: usize,
-    written: usize,
+    pub(super) written: usize,
     generations: usize,
     fields: usize,
     iterations: u64,
@@ -39,6 +40,8 @@ pub(super) struct Opening {
     last: Option<Arc<Prologue>>,
     /// So many statements were taken over.
     taken_over: usize,
+    /// What they wrote, once the loop over messages goes on behind it elsewhere.
+    writer: Option<Writer>,
 }
 
 impl Opening {
@@ -48,9 +51,16 @@ impl Opening {
         Self { last, ..Self::default() }
     }
 
-    /// What was noted, and how many statements were taken over.
-    pub(super) fn finish(self) -> (Option<Arc<Prologue>>, usize) {
-        (self.last, self.taken_over)
+    /// What was noted, what the statements wrote that were taken over, and how many they were.
+    pub(super) fn finish(self) -> (Option<Arc<Prologue>>, Option<Writer>, usize) {
+        (self.last, self.writer, self.taken_over)
+    }
+
+    /// Keeps what the statements wrote that were taken over, for the next rendering; `out` begins with it.
+    pub(super) fn keep(&mut self, out: Writer) {
+        if let (Some(prologue), 1..) = (&self.last, self.taken_over) {
+            self.writer = Some(out.cut(prologue.written));
+        }
     }
 
     /// Notes no later statement: what a loop over messages learns of their number is known to the loop alone.
@@ -83,9 +93,13 @@ impl<'a> Renderer<'a> {
 
     /// Takes over the first statements of an earlier rendering; returns how many.
     fn begin_template(&mut self, body: &'a [Stmt]) -> usize {
-        let Some(mut recorder) = self.recorder.take() else { return 0 };
+        let Some(mut recorder) = self.recorder.take() else {
+            self.out = Writer::for_output();
+            return 0;
+        };
         let taken_over = self.take_over(&mut recorder, body);
         if taken_over.is_none() {
+            self.out = Writer::for_output();
             let state = self.top_slots().map(|slot| self.frame.with(slot, Frozen::of));
             recorder.opening = Opening { initial: state.collect(), ..Opening::default() };
         }
@@ -98,10 +112,11 @@ impl<'a> Renderer<'a> {
         let prologue = recorder.opening.last.take()?;
         let thawed = prologue.assigned.iter().map(|(slot, frozen)| Some((*slot, frozen.thawed(recorder.messages)?)));
         let thawed = thawed.collect::<Option<Vec<_>>>()?;
-        let written = [prologue.written, prologue.generations, prologue.fields];
-        if prologue.iterations > self.limits().iterations || !self.take_output(&point, recorder, written) {
+        let too_many = prologue.iterations > self.limits().iterations;
+        if too_many || !self.take_numbers(&point, recorder, prologue.generations, prologue.fields) {
             return None;
         }
+        self.out = recorder.written.as_mut()?.opening(prologue.written);
         let statements = prologue.statements;
         for statement in &body[..statements] {
             if let Stmt::Macro { variable, definition, exported } = statement {
@@ -113,7 +128,7 @@ impl<'a> Renderer<'a> {
         }
         self.iterations = prologue.iterations;
         recorder.reads.begin(prologue.messages);
-        recorder.opening = Opening { initial: None, last: Some(prologue), taken_over: statements };
+        recorder.opening = Opening { last: Some(prologue), taken_over: statements, ..Opening::default() };
         Some(statements)
     }
 

@@ -7,7 +7,7 @@ use super::{Mark, Marks, Run, Text, written};
 /// A text that is being written: the output of a template, of a buffer, or of a string operation.
 ///
 /// *Invariant*: what stands behind the last run, if anything, is by `current`, who did not write the last run.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub(in super::super) struct Writer {
     text: String,
     runs: Vec<Run>,
@@ -29,14 +29,26 @@ impl Writer {
         Self { runs: Vec::with_capacity(4), ..Self::with_capacity(256) }
     }
 
-    /// A writer for a whole rendering that begins with `text`, which itself begins a text of these runs.
-    pub(in super::super) fn going_on(text: &str, runs: &[Run]) -> Self {
-        let before = &runs[..runs.partition_point(|run| (run.end as usize) < text.len())];
-        let mut writer = Self { runs: Vec::with_capacity(before.len() + 32), ..Self::with_capacity(text.len() + 1024) };
-        writer.text.push_str(text);
-        writer.runs.extend_from_slice(before);
-        writer.current = runs.get(before.len()).and_then(|run| run.mark);
-        writer
+    /// A writer that goes on behind the first `bytes` bytes of a text of these runs, in the memory of both.
+    pub(in super::super) fn going_on(mut text: String, mut runs: Vec<Run>, bytes: usize) -> Self {
+        let before = runs.partition_point(|run| (run.end as usize) < bytes);
+        let current = runs.get(before).and_then(|run| run.mark);
+        runs.truncate(before);
+        text.truncate(bytes);
+        Self { text, runs, current }
+    }
+
+    /// The same, copied.
+    pub(in super::super) fn beginning(text: &str, runs: &[Run], bytes: usize) -> Self {
+        let runs = &runs[..runs.len().min(1 + runs.partition_point(|run| (run.end as usize) < bytes))];
+        Self::going_on(text[..bytes].to_owned(), runs.to_vec(), bytes)
+    }
+
+    /// Takes back what stands behind the first `bytes` bytes.
+    #[must_use]
+    pub(in super::super) fn cut(self, bytes: usize) -> Self {
+        let (text, runs) = self.into_parts();
+        Self::going_on(text, runs, bytes)
     }
 
     /// Whether a text of these runs begins with what was written so far.
@@ -44,6 +56,11 @@ impl Writer {
         let continues =
             |open: Run| runs.get(self.runs.len()).is_some_and(|run| run.mark == open.mark && run.end >= open.end);
         text.starts_with(&self.text) && runs.starts_with(&self.runs) && self.open().is_none_or(continues)
+    }
+
+    /// How many runs are closed.
+    pub(in super::super) fn closed(&self) -> usize {
+        self.runs.len()
     }
 
     pub(in super::super) fn len(&self) -> usize {

@@ -8,7 +8,7 @@ use std::rc::Rc;
 
 use super::super::text::Mark;
 use super::Value;
-use super::map::{Map, Message};
+use super::map::Message;
 use crate::message::Data;
 
 /// What a rendering has learned about the list of messages.
@@ -62,10 +62,16 @@ pub(in super::super) enum List<'a> {
     Data(&'a [Data], Mark),
     /// Consecutive messages.
     Messages(&'a [Message<'a>]),
+    /// Consecutive messages, last first.
+    Reversed(Rc<Backwards<'a>>),
     Built(Rc<[Value<'a>]>),
     /// A slice of a field's list that is not one piece of it.
     Picked(Rc<(Box<[Value<'a>]>, Mark)>),
 }
+
+/// Consecutive messages, to be read from the last one on; whoever reverses them again makes another object.
+#[derive(Debug)]
+pub(in super::super) struct Backwards<'a>(&'a [Message<'a>]);
 
 impl<'a> List<'a> {
     pub(in super::super) fn new(items: Vec<Value<'a>>) -> Self {
@@ -80,6 +86,11 @@ impl<'a> List<'a> {
         }
     }
 
+    /// A new list of messages, last first.
+    pub(in super::super) fn reversed(messages: &'a [Message<'a>]) -> Self {
+        Self::Reversed(Rc::new(Backwards(messages)))
+    }
+
     pub(in super::super) fn len(&self) -> usize {
         match self {
             Self::Data(items, _) => items.len(),
@@ -87,6 +98,7 @@ impl<'a> List<'a> {
                 count_read(items);
                 items.len()
             }
+            Self::Reversed(items) => items.0.len(),
             Self::Built(items) => items.len(),
             Self::Picked(picked) => picked.0.len(),
         }
@@ -96,7 +108,7 @@ impl<'a> List<'a> {
         match self {
             Self::Data(_, owner) => *owner,
             Self::Picked(picked) => picked.1,
-            Self::Messages(_) | Self::Built(_) => None,
+            Self::Messages(_) | Self::Reversed(_) | Self::Built(_) => None,
         }
     }
 
@@ -104,12 +116,13 @@ impl<'a> List<'a> {
         match self {
             Self::Data(items, owner) => items.get(index).map(|item| Value::from_data(item, *owner)),
             Self::Messages(items) => {
-                match items.get(index) {
-                    Some(message) => message.reads.message(message.index),
-                    None => count_read(items),
+                let message = items.get(index);
+                if message.is_none() {
+                    count_read(items);
                 }
-                items.get(index).map(|message| Value::Dict(Map::Message(message)))
+                message.map(Value::from_message)
             }
+            Self::Reversed(items) => items.0.iter().nth_back(index).map(Value::from_message),
             Self::Built(items) => items.get(index).cloned(),
             Self::Picked(picked) => picked.0.get(index).cloned(),
         }
@@ -137,6 +150,7 @@ impl<'a> List<'a> {
         match self {
             Self::Data(items, owner) => Self::Data(&items[start..end], *owner),
             Self::Messages(items) => Self::Messages(&items[start..end]),
+            Self::Reversed(items) => Self::reversed(&items.0[items.0.len() - end..items.0.len() - start]),
             Self::Built(items) => Self::Built(items[start..end].into()),
             Self::Picked(picked) => Self::owned(picked.0[start..end].to_vec(), picked.1),
         }
@@ -150,6 +164,7 @@ impl<'a> List<'a> {
                 count_read(a);
                 std::ptr::eq(*a, *b)
             }
+            (Self::Reversed(a), Self::Reversed(b)) => Rc::ptr_eq(a, b),
             (Self::Built(a), Self::Built(b)) => Rc::ptr_eq(a, b),
             (Self::Picked(a), Self::Picked(b)) => Rc::ptr_eq(a, b),
             _ => false,
