@@ -8,6 +8,8 @@
 //! decided by the last id, never by a finish reason: after a stop id the tail alone; after any other id the token that
 //! ends the turn first, and nothing before it.
 
+use std::sync::Arc;
+
 use crate::author::{Author, Span};
 use crate::mask::TurnEnd;
 use crate::message::Conversation;
@@ -41,7 +43,7 @@ pub struct Bridge<'a> {
     /// The settings of the trajectory; whether a generation prompt follows is theirs too.
     pub settings: &'a RenderSettings,
     /// The conversation with the sampled message and the new ones.
-    pub conversation: &'a Conversation,
+    pub conversation: &'a Arc<Conversation>,
     /// The sampled message.
     pub message: usize,
     /// The ids of the turn: what was sampled, and what was appended to it by hand.

@@ -175,7 +175,7 @@ impl PyChat {
             reader,
             renderer: slf.get().renderer.clone(),
             settings: options.settings,
-            conversation,
+            conversation: Arc::new(conversation),
             history: History::parse(history).map_err(|error| to_python(py, &error))?,
             media_placeholders: choice(
                 py,

@@ -3,7 +3,7 @@
 //! *Invariant*: the result is that of a full rendering. Where the environment variable `TOKENTAPE_CHECK_SHORTCUTS` is set,
 //! as in the tests, every one is compared with it.
 
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 
 use super::rendered::authors;
 use super::{RenderSettings, Renderer, check};
@@ -27,7 +27,7 @@ impl Renderer {
     /// As [`Self::render_text`], going on from an earlier rendering of the same conversation with fewer messages.
     pub fn render_text_from(
         &self,
-        conversation: &Conversation,
+        conversation: &Arc<Conversation>,
         settings: &RenderSettings,
         from: Option<&Checkpoint>,
     ) -> Result<Resumable> {
@@ -46,7 +46,7 @@ impl Renderer {
     /// As [`Self::render`], for what goes on from there.
     pub fn begin_from(
         &self,
-        conversation: &Conversation,
+        conversation: &Arc<Conversation>,
         settings: &RenderSettings,
         from: Option<&Checkpoint>,
     ) -> Result<Beginning> {

@@ -4,11 +4,11 @@ mod state;
 
 use std::rc::Rc;
 
-use super::ast::{For, LoopTest, Target};
+use super::ast::{For, LoopTest, Scope, Stmt, Target};
 use super::failure::value_error;
 use super::frame::Frame;
 use super::generator::Source;
-use super::render::{Flow, Renderer};
+use super::render::{Flow, Renderer, at_line};
 use super::value::Value;
 use crate::Result;
 
@@ -196,7 +196,7 @@ impl<'a> Renderer<'a> {
     /// One iteration; returns whether it breaks. Only one that is neither broken nor continued counts for `else`.
     fn run_iteration(&mut self, node: &'a For, ran: &mut bool) -> Result<bool> {
         self.count_iteration()?;
-        match self.run_scope_inside(&node.scope)? {
+        match self.run_item(&node.scope)? {
             Flow::Next => *ran = true,
             Flow::Continue => {}
             Flow::Break => return Ok(true),
@@ -205,6 +205,17 @@ impl<'a> Renderer<'a> {
             self.end_message(*ran);
         }
         Ok(false)
+    }
+
+    /// The body of a loop for one item. One `if` without variables of its own is how templates look for a message.
+    fn run_item(&mut self, scope: &'a Scope) -> Result<Flow> {
+        match scope.body.as_slice() {
+            [Stmt::If { branches, otherwise }] if scope.loads.is_empty() && otherwise.is_empty() => {
+                let [(test, body, line)] = branches.as_slice() else { return self.run_body(&scope.body) };
+                if at_line(*line, self.truth(test))? { self.run_body(body) } else { Ok(Flow::Next) }
+            }
+            _ => self.run_scope_inside(scope),
+        }
     }
 
     /// The message that a loop over messages handles.

@@ -124,7 +124,7 @@ impl Template {
     /// of [`Self::render`].
     pub fn render_from(
         &self,
-        conversation: &Conversation,
+        conversation: &Arc<Conversation>,
         options: &RenderOptions,
         from: Option<&Checkpoint>,
     ) -> crate::Result<Resumable> {

@@ -37,9 +37,10 @@ impl Trajectory {
             return Ok(());
         }
         let Some(message) = self.called(dialogue, bridge.turn)? else { return Ok(()) };
-        let mut conversation: Conversation = bridge.conversation.clone();
+        let mut conversation = Conversation::clone(bridge.conversation);
         conversation.messages[bridge.message] = message;
         // Where the message cannot be rendered, the text is all there is.
+        let conversation = Arc::new(conversation);
         let Ok(parsed) = (Bridge { conversation: &conversation, from: None, ..*bridge }).text() else { return Ok(()) };
         if parsed == raw.text {
             return Ok(());
@@ -79,15 +80,15 @@ impl Dialogue {
     }
 
     fn depends_in(&self, probe: &Conversation) -> bool {
-        let behind = |conversation: &Conversation| {
+        let behind = |conversation: &Arc<Conversation>| {
             let settings = self.settings(true);
             let renderer = &self.renderer;
             Bridge { renderer, settings: &settings, conversation, message: 1, turn: &[], from: None }.text().ok()
         };
         let mut plain = probe.clone();
         plain.messages[1] = dict([("role", "assistant".into()), ("content", "text".into())]);
-        let called = behind(probe);
-        called.is_none() || called != behind(&plain)
+        let called = behind(&Arc::new(probe.clone()));
+        called.is_none() || called != behind(&Arc::new(plain))
     }
 }
 

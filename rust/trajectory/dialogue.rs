@@ -52,7 +52,7 @@ pub struct Dialogue {
     /// How every render of the trajectory is made; the clock is fixed.
     pub settings: RenderSettings,
     /// Everything that was said before the open turn.
-    pub conversation: Conversation,
+    pub conversation: Arc<Conversation>,
     /// What happens when the template rewrites history.
     pub history: History,
     /// Images and the like are rendered as the text that the template writes for them.
@@ -74,10 +74,11 @@ impl Dialogue {
     }
 
     /// The conversation with more messages behind it.
-    pub(super) fn extended(&self, messages: impl IntoIterator<Item = Data>) -> Conversation {
-        let Conversation { messages: before, tools, documents, arguments } = &self.conversation;
+    pub(super) fn extended(&self, messages: impl IntoIterator<Item = Data>) -> Arc<Conversation> {
+        let Conversation { messages: before, tools, documents, arguments } = &*self.conversation;
         let messages = before.iter().cloned().chain(messages).collect();
-        Conversation { messages, tools: tools.clone(), documents: documents.clone(), arguments: arguments.clone() }
+        let (tools, documents, arguments) = (tools.clone(), documents.clone(), arguments.clone());
+        Arc::new(Conversation { messages, tools, documents, arguments })
     }
 
     /// Whether an id ends a turn.

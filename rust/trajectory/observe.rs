@@ -17,7 +17,7 @@ use crate::{Error, ErrorKind, Result};
 #[derive(Debug)]
 pub struct Observation {
     last: bool,
-    conversation: Conversation,
+    conversation: Arc<Conversation>,
     content: Content,
     checkpoint: Option<Checkpoint>,
 }
@@ -99,7 +99,7 @@ impl Trajectory {
         }
     }
 
-    fn enter(&mut self, stage: Stage, conversation: Conversation, checkpoint: Option<Checkpoint>) {
+    fn enter(&mut self, stage: Stage, conversation: Arc<Conversation>, checkpoint: Option<Checkpoint>) {
         self.stage = stage;
         // A template without such a place in this conversation may have one in the next.
         self.checkpoint = checkpoint.or_else(|| self.checkpoint.take()).filter(|_| stage != Stage::Finished);
@@ -121,7 +121,7 @@ impl Trajectory {
         };
         self.expect_open("compact")?;
         dialogue.check(&messages, 0)?;
-        let conversation = Conversation { messages, ..dialogue.conversation.clone() };
+        let conversation = Arc::new(Conversation { messages, ..Conversation::clone(&dialogue.conversation) });
         let (content, checkpoint) = self.fragment(dialogue, &conversation, true, "compaction")?;
         self.apply(Observation { last: false, conversation, content, checkpoint })
             .ok_or_else(|| Error::trajectory("compact: no fragment began"))
@@ -131,7 +131,7 @@ impl Trajectory {
     fn fragment(
         &self,
         dialogue: &Dialogue,
-        conversation: &Conversation,
+        conversation: &Arc<Conversation>,
         prompt: bool,
         kind: &'static str,
     ) -> Result<(Content, Option<Checkpoint>)> {

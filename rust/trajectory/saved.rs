@@ -255,12 +255,12 @@ fn read_dialogue(saved: &Value, ChatParts { renderer, reader, object: chat }: &C
     Some(Dialogue {
         renderer: renderer.clone(),
         settings,
-        conversation: Conversation {
+        conversation: Arc::new(Conversation {
             messages: list(&saved["messages"], data)?,
             tools: data(&saved["tools"]),
             documents: data(&saved["documents"]),
             arguments: list(&saved["arguments"], argument)?,
-        },
+        }),
         history: History::parse(saved["history"].as_str()?).ok()?,
         media_placeholders: saved["media"].as_bool()?,
         explicit: data(&saved["explicit"]),

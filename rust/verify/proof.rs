@@ -5,6 +5,7 @@
 //! before it, from the messages as they were then. Nothing that was sampled is encoded for this.
 
 use std::ops::Range;
+use std::sync::Arc;
 
 use arrow_array::Array;
 use rayon::prelude::*;
@@ -193,9 +194,9 @@ impl<'a> Proof<'a> {
     }
 
     /// The conversation up to a message.
-    pub(super) fn until(&self, message: usize) -> Conversation {
-        let conversation = &self.dialogue.conversation;
-        Conversation { messages: conversation.messages[..message].to_vec(), ..conversation.clone() }
+    pub(super) fn until(&self, message: usize) -> Arc<Conversation> {
+        let conversation = &*self.dialogue.conversation;
+        Arc::new(Conversation { messages: conversation.messages[..message].to_vec(), ..conversation.clone() })
     }
 
     /// Proves the ids behind a turn.

@@ -91,7 +91,7 @@ impl Known {
         let dialogue = Dialogue {
             renderer: self.renderer.clone(),
             settings: settings(&saved, named),
-            conversation,
+            conversation: Arc::new(conversation),
             history: History::Keep,
             media_placeholders: true,
             explicit: None,

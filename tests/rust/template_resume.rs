@@ -13,7 +13,7 @@ fn grow(template: &Template, conversation: &Conversation, options: &RenderOption
     let (mut renderings, mut resumed) = (0, 0);
     for count in 1..=conversation.messages.len() {
         let messages = conversation.messages[..count].to_vec();
-        let part = Conversation { messages, ..conversation.clone() };
+        let part = Arc::new(Conversation { messages, ..conversation.clone() });
         let full = template.render(&part, options);
         match (template.render_from(&part, options, from.as_ref()), full) {
             (Ok(one), Ok(full)) => {
@@ -68,7 +68,7 @@ fn options() -> RenderOptions {
 fn taken_over(source: &str, before: &[Data], after: &[Data]) -> usize {
     let template = Template::compile(source).expect("a template");
     let options = options();
-    let conversation = |messages: &[Data]| Conversation::new(messages.to_vec());
+    let conversation = |messages: &[Data]| Arc::new(Conversation::new(messages.to_vec()));
     let first = template.render_from(&conversation(before), &options, None).expect("a text");
     let second = template.render_from(&conversation(after), &options, first.checkpoint().as_ref()).expect("a text");
     assert_eq!(first.text, template.render(&conversation(before), &options).expect("a text"), "{source}");
@@ -138,8 +138,8 @@ fn the_first_statements_are_done_once() {
             tools: Some(Data::from_json("[1, 2]").expect("JSON")),
             ..Conversation::new(messages.to_vec())
         };
-        let before = conversation(&all[..2]);
-        let after = Conversation { messages: after.to_vec(), ..before.clone() };
+        let before = Arc::new(conversation(&all[..2]));
+        let after = Arc::new(Conversation { messages: after.to_vec(), ..Conversation::clone(&before) });
         let first = template.render_from(&before, &options(), None).expect("a text");
         let second = template.render_from(&after, &options(), first.checkpoint().as_ref()).expect("a text");
         let third = template.render_from(&after, &options(), second.checkpoint().as_ref()).expect("a text");
@@ -210,9 +210,10 @@ fn other_options_and_arguments_are_seen() {
         arguments: vec![(Arc::from("x"), Data::Int(1))],
         ..Conversation::new(vec![message("user", "a")])
     };
-    let first = template.render_from(&one, &options(), None).expect("a text");
+    let first = template.render_from(&Arc::new(one.clone()), &options(), None).expect("a text");
     let again = |conversation: &Conversation, options: &RenderOptions| {
-        let result = template.render_from(conversation, options, first.checkpoint().as_ref()).expect("a text");
+        let shared = Arc::new(conversation.clone());
+        let result = template.render_from(&shared, options, first.checkpoint().as_ref()).expect("a text");
         assert_eq!(result.text, template.render(conversation, options).expect("a text"));
         result.taken_over
     };
@@ -236,10 +237,12 @@ fn whoever_holds_a_place_alone_goes_on_in_its_memory() {
                   {% if m.content == 'bad' %}{{ raise_exception('bad') }}{% endif %}{% endfor %}{{ x }}";
     let template = Template::compile(source).expect("a template");
     let tools = Some(Data::from_json("[1, 2]").expect("JSON"));
-    let conversation = |messages: &[Data]| Conversation {
-        tools: tools.clone(),
-        arguments: vec![(Arc::from("x"), Data::from("(argument)"))],
-        ..Conversation::new(messages.to_vec())
+    let conversation = |messages: &[Data]| {
+        Arc::new(Conversation {
+            tools: tools.clone(),
+            arguments: vec![(Arc::from("x"), Data::from("(argument)"))],
+            ..Conversation::new(messages.to_vec())
+        })
     };
     let go_on = |messages: &[Data], from: &Checkpoint| {
         let conversation = conversation(messages);

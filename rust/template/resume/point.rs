@@ -39,7 +39,7 @@ pub struct Checkpoint(pub(super) Arc<Point>);
 /// What a rendering noted, with its whole text and the names of its fields: what lies behind the place is not looked at.
 #[derive(Debug)]
 pub(super) struct Point {
-    pub(super) noted: Noted,
+    pub(super) noted: Box<Noted>,
     pub(super) fields: Vec<Arc<str>>,
     /// `None` once a rendering went on with it; who comes later renders in full.
     written: Mutex<Option<Written>>,
@@ -50,7 +50,7 @@ pub(super) struct Point {
 pub(super) struct Noted {
     pub(super) template: Template,
     pub(super) options: RenderOptions,
-    pub(super) conversation: Conversation,
+    pub(super) conversation: Arc<Conversation>,
     /// The messages as the template saw them, where they are not the caller's own: addresses in frozen values stay
     /// theirs.
     pub(super) normalised: Option<Vec<Data>>,
@@ -85,7 +85,7 @@ impl Resumable {
 
     /// The same, where the text is needed no more.
     pub fn into_checkpoint(mut self) -> Option<Checkpoint> {
-        let noted = *self.noted?;
+        let noted = self.noted?;
         let fields = std::mem::take(&mut self.text.fields.0);
         let opening = self.opening.or_else(|| {
             let bytes = noted.prologue.as_ref()?.written;
@@ -112,7 +112,7 @@ impl Checkpoint {
 
     /// So many messages, from the first on, are known to be normalised.
     pub(super) fn normalised(&self) -> usize {
-        let Noted { normalised, boundary, .. } = &self.0.noted;
+        let Noted { normalised, boundary, .. } = &*self.0.noted;
         if normalised.is_some() { 0 } else { boundary.messages }
     }
 
