@@ -8,6 +8,8 @@ use std::hint::select_unpredictable;
 use std::sync::atomic::{AtomicU64, Ordering, fence};
 
 use super::bpe::Scratch;
+use super::prefetch::prefetch;
+use super::stored::Stored;
 use crate::TokenId;
 
 /// An id takes 21 bits, so three fit a word.
@@ -61,6 +63,24 @@ impl Short {
     }
 }
 
+impl Short {
+    /// The key of a whole.
+    #[inline]
+    pub(super) fn of(piece: &[u8]) -> Self {
+        Self::new(piece, 0, piece.len())
+    }
+}
+
+impl Stored for Short {
+    fn write(&self, out: &mut Vec<u8>) {
+        self.0.write(out);
+    }
+
+    fn read(from: &mut &[u8]) -> Option<Self> {
+        Stored::read(from).map(Self)
+    }
+}
+
 impl Long {
     /// The key of a pretoken of at most 63 bytes.
     pub(super) fn new(piece: &[u8]) -> Option<Self> {
@@ -74,7 +94,7 @@ impl Long {
 
 impl<const WORDS: usize> Key<WORDS> {
     #[inline]
-    fn hash(self) -> u64 {
+    pub(super) fn hash(self) -> u64 {
         let mut state = 0x9E37_79B9_7F4A_7C15;
         for pair in self.0.as_chunks::<2>().0 {
             let product = u128::from(pair[0] ^ state) * u128::from(pair[1] ^ 0xD1B5_4A32_D192_ED03);
@@ -247,19 +267,8 @@ impl<const KEY: usize, const WORDS: usize> Table<KEY, WORDS> {
 
     /// Fetches what [`Table::get`] will read there.
     #[inline]
-    #[cfg_attr(
-        target_arch = "x86_64",
-        expect(unsafe_code, reason = "measured: a quarter of the time is waiting for it")
-    )]
     pub(super) fn prefetch(&self, place: u32) {
-        #[cfg(target_arch = "x86_64")]
-        if let Some(bucket) = self.0.get(place as usize) {
-            use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
-            // SAFETY: a prefetch is a hint: it reads nothing that the program could see.
-            unsafe { _mm_prefetch::<_MM_HINT_T0>(std::ptr::from_ref(bucket).cast()) };
-        }
-        #[cfg(not(target_arch = "x86_64"))]
-        let _ = place;
+        prefetch(&self.0, place as usize);
     }
 
     /// The entry of a key at its place.

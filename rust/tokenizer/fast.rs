@@ -10,7 +10,7 @@ use super::bpe::Scratch;
 use super::cache::{Cache, Few, Long, Many, Short};
 use super::normalize::{self, Normalised};
 use super::segments::{Known, Segments};
-use super::split::{Split, Splitter};
+use super::split::Splitter;
 use super::vocab::{Symbols, Vocabulary};
 use crate::{Result, TokenId};
 
@@ -276,15 +276,7 @@ impl Fast {
         };
         match &self.cut {
             Cut::Spaces { .. } => self.spaces(plain, begin, piece),
-            Cut::ByteLevel { splitter, .. } => match splitter {
-                Splitter::Gpt2(splitter) => splitter.each(bytes, range, piece),
-                Splitter::Digit(splitter) => splitter.each(bytes, range, piece),
-                Splitter::Digits(splitter) => splitter.each(bytes, range, piece),
-                Splitter::O200k(splitter) => splitter.each(bytes, range, piece),
-                Splitter::Tekken(splitter) => splitter.each(bytes, range, piece),
-                Splitter::DeepSeek(splitter) => splitter.each(bytes, range, piece),
-                Splitter::General(splitter) => splitter.each(bytes, range, piece),
-            },
+            Cut::ByteLevel { splitter, .. } => splitter.each(bytes, range, piece),
         }
         self.serve(plain, &line, output);
     }

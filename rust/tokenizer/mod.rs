@@ -19,6 +19,7 @@ mod load;
 mod merges;
 mod normalize;
 mod pieces;
+mod prefetch;
 mod reference;
 mod release;
 mod segments;

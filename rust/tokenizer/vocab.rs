@@ -7,7 +7,7 @@ use foldhash::fast::RandomState;
 use super::bpe::Scratch;
 use super::bytes::{byte_of, letters};
 use super::file::{File, Refusal};
-use super::merges::{MOST, Merges};
+use super::merges::{MOST, Merge, Merges};
 use super::spaces::{self, Pairs};
 use super::stored::Stored;
 use super::whole::Whole;
@@ -22,14 +22,14 @@ type Ids<'a> = HashMap<&'a str, TokenId, RandomState>;
 #[derive(Debug)]
 pub(super) struct Bytes {
     pub(super) ids: [TokenId; 256],
-    /// For each two bytes, the rank of their merge.
-    pub(super) ranks: Box<[u32]>,
+    /// For each two bytes, what becomes of them.
+    pub(super) pairs: Box<[Merge]>,
 }
 
 impl Bytes {
     fn new(ids: &[TokenId; 256], merges: &Merges) -> Box<Self> {
-        let rank = |pair: usize| merges.rank(ids[pair >> 8], ids[pair & 0xFF]);
-        Box::new(Self { ids: *ids, ranks: (0..1 << 16).map(rank).collect() })
+        let merge = |pair: usize| merges.get(ids[pair >> 8], ids[pair & 0xFF]);
+        Box::new(Self { ids: *ids, pairs: (0..1 << 16).map(merge).collect() })
     }
 }
 
@@ -89,12 +89,15 @@ impl Vocabulary {
 impl Vocabulary {
     /// Merges a pretoken of a byte-level vocabulary.
     pub(super) fn merge_bytes(&self, piece: &[u8], bytes: &Bytes, scratch: &mut Scratch) {
+        // Waiting for memory takes longer than all else here, so what either way reads is fetched before one is taken.
+        self.whole.prefetch(piece);
         scratch.begin();
+        scratch.push_bytes(piece, bytes);
+        scratch.prepare(&self.merges);
         match self.whole.get(piece) {
-            Some(id) => scratch.push(id, 0),
-            None => scratch.push_bytes(piece, bytes),
+            Some(id) => scratch.take(id),
+            None => scratch.merge(&self.merges),
         }
-        scratch.merge(&self.merges);
     }
 
     /// Merges a piece of text, with a `▁` before it if asked.
@@ -123,7 +126,10 @@ impl Vocabulary {
                     if std::str::from_utf8(&raw).is_err() {
                         continue;
                     }
-                    self.merge_bytes(&raw, bytes, &mut scratch);
+                    match self.whole.get(&raw) {
+                        Some(id) => scratch.take(id),
+                        None => self.merge_bytes(&raw, bytes, &mut scratch),
+                    }
                     scratch.starts_of_characters(&raw);
                     piece(&raw, &scratch);
                 }
@@ -144,7 +150,7 @@ impl Stored for Symbols {
             Self::Bytes(symbols) => {
                 out.push(0);
                 symbols.ids.write(out);
-                symbols.ranks.write(out);
+                symbols.pairs.write(out);
             }
             Self::Characters { ids, bytes, pairs } => {
                 out.push(1);
@@ -157,8 +163,8 @@ impl Stored for Symbols {
 
     fn read(from: &mut &[u8]) -> Option<Self> {
         if u8::read(from)? == 0 {
-            let (ids, ranks): ([TokenId; 256], Box<[u32]>) = Stored::read(from)?;
-            return (ranks.len() == 1 << 16).then(|| Self::Bytes(Box::new(Bytes { ids, ranks })));
+            let (ids, pairs): ([TokenId; 256], Box<[Merge]>) = Stored::read(from)?;
+            return (pairs.len() == 1 << 16).then(|| Self::Bytes(Box::new(Bytes { ids, pairs })));
         }
         let ids: Vec<(char, TokenId)> = Stored::read(from)?;
         let (bytes, pairs) = Stored::read(from)?;

@@ -2,90 +2,105 @@
 //!
 //! *Invariant*: each is there once; one that is named again has the later id, as in the reference.
 
-use std::hash::BuildHasher;
+use std::collections::HashMap;
 
-use foldhash::fast::FixedState;
+use foldhash::fast::RandomState;
 
+use super::cache::Short;
+use super::prefetch::prefetch;
 use super::stored::Stored;
 use crate::TokenId;
 
-/// A slot without a pretoken.
-const FREE: u32 = u32::MAX;
-
-/// A table from bytes to ids, with open addressing: three arrays, whatever the number of pretokens.
+/// From bytes to ids.
 #[derive(Debug, Default)]
 pub(super) struct Whole {
-    /// The pretokens in a row.
-    bytes: Vec<u8>,
-    /// For each, where its bytes end, and its id.
-    entries: Vec<(u32, TokenId)>,
-    /// Numbers of pretokens; at least a third is free.
-    slots: Vec<u32>,
+    /// The keys of short ones, with open addressing, at least a third free: a search reads one or two of them and no
+    /// bytes.
+    keys: Box<[Short]>,
+    /// The id of each key.
+    ids: Box<[TokenId]>,
+    long: HashMap<Box<[u8]>, TokenId, RandomState>,
 }
 
 impl Whole {
     /// A table with room for so many.
     pub(super) fn with_capacity(count: usize) -> Self {
-        let slots = vec![FREE; (count * 3 / 2 + 2).next_power_of_two()];
-        Self { bytes: Vec::with_capacity(8 * count), entries: Vec::with_capacity(count), slots }
+        let size = (count * 3 / 2 + 2).next_power_of_two();
+        Self { keys: vec![Short::default(); size].into(), ids: vec![0; size].into(), long: HashMap::default() }
     }
 
     /// Adds a pretoken; there must be room.
     pub(super) fn insert(&mut self, piece: &[u8], id: TokenId) {
-        let Some(slot) = self.find(piece) else { return };
-        if let Some(entry) = self.entries.get_mut(self.slots[slot] as usize) {
-            entry.1 = id;
-            return;
+        let key = Short::of(piece);
+        if key == Short::default() {
+            self.long.insert(piece.into(), id);
+        } else {
+            self.insert_short(key, id);
         }
-        self.slots[slot] = self.entries.len() as u32;
-        self.bytes.extend_from_slice(piece);
-        self.entries.push((self.bytes.len() as u32, id));
+    }
+
+    fn insert_short(&mut self, key: Short, id: TokenId) {
+        if let Some(place) = self.find(key) {
+            (self.keys[place], self.ids[place]) = (key, id);
+        }
     }
 
     /// The id of a pretoken.
     #[inline]
     pub(super) fn get(&self, piece: &[u8]) -> Option<TokenId> {
-        let index = self.slots[self.find(piece)?];
-        self.entries.get(index as usize).map(|entry| entry.1)
-    }
-
-    /// The slot of a pretoken, or the free one where it would be; none in a table without slots.
-    #[inline]
-    fn find(&self, piece: &[u8]) -> Option<usize> {
-        let last = self.slots.len().checked_sub(1)?;
-        let mut slot = FixedState::default().hash_one(piece) as usize & last;
-        while self.slots[slot] != FREE && self.piece(self.slots[slot] as usize) != piece {
-            slot = (slot + 1) & last;
+        let key = Short::of(piece);
+        if key == Short::default() {
+            return self.long.get(piece).copied();
         }
-        Some(slot)
+        let place = self.find(key)?;
+        (self.keys[place] == key).then(|| self.ids[place])
     }
 
-    fn piece(&self, index: usize) -> &[u8] {
-        let start = if index == 0 { 0 } else { self.entries[index - 1].0 };
-        &self.bytes[start as usize..self.entries[index].0 as usize]
+    /// Fetches what [`Self::get`] will read.
+    #[inline]
+    pub(super) fn prefetch(&self, piece: &[u8]) {
+        let place = self.first(Short::of(piece));
+        prefetch(&self.keys, place);
+        prefetch(&self.ids, place);
     }
 
-    /// Whether every search ends, and inside the bytes.
-    fn is_laid_out(&self) -> bool {
-        let last = self.entries.last().map_or(0, |last| last.0 as usize);
-        let sorted = self.entries.is_sorted_by_key(|entry| entry.0) && last == self.bytes.len();
-        let inside = |slot: &u32| *slot == FREE || (*slot as usize) < self.entries.len();
-        let searchable = self.slots.len().is_power_of_two() && self.slots.contains(&FREE);
-        sorted && (self.slots.is_empty() || searchable) && self.slots.iter().all(inside)
+    /// The place of a short pretoken, or the free one where it would be; none in a table without places.
+    #[inline]
+    fn find(&self, key: Short) -> Option<usize> {
+        let last = self.keys.len().checked_sub(1)?;
+        let mut place = self.first(key);
+        while self.keys[place] != key && self.keys[place] != Short::default() {
+            place = (place + 1) & last;
+        }
+        Some(place)
+    }
+
+    /// Where the search for a key begins.
+    #[inline]
+    fn first(&self, key: Short) -> usize {
+        key.hash() as usize & self.keys.len().wrapping_sub(1)
     }
 }
 
 impl Stored for Whole {
     fn write(&self, out: &mut Vec<u8>) {
-        self.bytes.write(out);
-        self.entries.write(out);
-        self.slots.write(out);
+        let short = self.keys.iter().zip(&self.ids).filter(|(key, _)| **key != Short::default());
+        short.map(|(key, id)| (*key, *id)).collect::<Vec<_>>().write(out);
+        self.long.iter().map(|(piece, id)| (piece.clone(), *id)).collect::<Vec<_>>().write(out);
     }
 
     fn read(from: &mut &[u8]) -> Option<Self> {
-        let (bytes, entries) = Stored::read(from)?;
-        let slots = Stored::read(from)?;
-        Some(Self { bytes, entries, slots }).filter(Self::is_laid_out)
+        let short: Vec<(Short, TokenId)> = Stored::read(from)?;
+        let long: Vec<(Box<[u8]>, TokenId)> = Stored::read(from)?;
+        if short.is_empty() && long.is_empty() {
+            return Some(Self::default());
+        }
+        let mut whole = Self::with_capacity(short.len());
+        for (key, id) in short {
+            whole.insert_short(key, id);
+        }
+        whole.long = long.into_iter().collect();
+        Some(whole)
     }
 }
 

@@ -8,6 +8,8 @@
 use std::ops::Range;
 
 use super::Split;
+#[cfg(target_arch = "x86_64")]
+use super::classes::Classes;
 use super::contraction;
 
 /// Where a block takes the text no further than this, the rest of the way is made piece by piece.
@@ -36,69 +38,11 @@ pub(super) struct Rules {
     pub(super) no_controls: bool,
 }
 
-/// Which bytes are of which class.
-#[derive(Debug, Clone, Copy, Default)]
-struct Classes {
-    letters: u64,
-    capitals: u64,
-    digits: u64,
-    /// The space alone.
-    space: u64,
-    /// White space, line breaks among it.
-    white: u64,
-    breaks: u64,
-    apostrophes: u64,
-    slashes: u64,
-    /// Below the space, white space among it, and the delete character.
-    controls: u64,
-    /// No ASCII.
-    wide: u64,
-}
-
-impl Classes {
-    #[cfg(target_arch = "x86_64")]
-    #[target_feature(enable = "sse2")]
-    #[inline]
-    fn of<const CASED: bool, const CONTROLS: bool>(block: &[u8; 64]) -> Self {
-        use std::arch::x86_64::{
-            __m128i, _mm_and_si128, _mm_cmpeq_epi8, _mm_cmpgt_epi8, _mm_movemask_epi8, _mm_or_si128, _mm_set_epi64x,
-            _mm_set1_epi8,
-        };
-        let fill = |byte: u8| _mm_set1_epi8(byte as i8);
-        // Bytes are compared as signed numbers, so those above ASCII are below all others.
-        let range = |lane: __m128i, low: u8, high: u8| {
-            _mm_and_si128(_mm_cmpgt_epi8(lane, fill(low - 1)), _mm_cmpgt_epi8(fill(high + 1), lane))
-        };
-        let mut classes = Self::default();
-        for (index, lane) in block.as_chunks::<16>().0.iter().enumerate() {
-            let wide = u128::from_le_bytes(*lane);
-            let lane = _mm_set_epi64x((wide >> 64) as i64, wide as i64);
-            let equal = |byte: u8| _mm_cmpeq_epi8(lane, fill(byte));
-            let bits = |lane: __m128i| u64::from(_mm_movemask_epi8(lane) as u32) << (16 * index);
-            classes.letters |= bits(range(_mm_or_si128(lane, fill(0x20)), b'a', b'z'));
-            classes.digits |= bits(range(lane, b'0', b'9'));
-            classes.space |= bits(equal(b' '));
-            classes.white |= bits(_mm_or_si128(range(lane, b'\t', b'\r'), equal(b' ')));
-            classes.breaks |= bits(_mm_or_si128(equal(b'\n'), equal(b'\r')));
-            classes.apostrophes |= bits(equal(b'\''));
-            classes.wide |= bits(lane);
-            if CASED {
-                classes.capitals |= bits(range(lane, b'A', b'Z'));
-                classes.slashes |= bits(equal(b'/'));
-            }
-            if CONTROLS {
-                classes.controls |= bits(_mm_or_si128(_mm_cmpgt_epi8(fill(b' '), lane), equal(0x7F)));
-            }
-        }
-        classes
-    }
-}
-
 /// Calls `piece` with the start and the end of every piece of a range of a text, in order: those of blocks, and one by
-/// one those that no block is sure of.
+/// one those that no block is sure of. `WIDE` as for [`Classes::of`].
 #[inline(always)]
 #[expect(clippy::inline_always, reason = "measured: the rules are constants then")]
-pub(super) fn each(
+pub(super) fn each<const WIDE: bool>(
     splitter: &impl Split,
     rules: Rules,
     bytes: &[u8],
@@ -112,8 +56,8 @@ pub(super) fn each(
         if bytes[start].is_ascii() {
             let (base, left) = (start, (range.end - start).min(64) as u32);
             let mut ends = match bytes.get(start..start + 64).and_then(|block| block.try_into().ok()) {
-                Some(block) => starts(rules, block, left),
-                None => starts(rules, &padded(&bytes[start..]), left),
+                Some(block) => starts::<WIDE>(rules, block, left),
+                None => starts::<WIDE>(rules, &padded(&bytes[start..]), left),
             };
             ends &= ends - 1;
             while ends != 0 {
@@ -149,17 +93,8 @@ const fn low(count: u32) -> u64 {
 #[cfg(target_arch = "x86_64")]
 #[inline(always)]
 #[expect(clippy::inline_always, reason = "measured: the rules are constants then")]
-#[expect(unsafe_code, reason = "measured: 16 bytes at a time make the split several times as fast")]
-fn starts(rules: Rules, block: &[u8; 64], length: u32) -> u64 {
-    // SAFETY: every processor of this architecture has SSE2.
-    let classes = unsafe {
-        match (rules.cased, rules.no_controls) {
-            (false, false) => Classes::of::<false, false>(block),
-            (true, false) => Classes::of::<true, false>(block),
-            (false, true) => Classes::of::<false, true>(block),
-            (true, true) => Classes::of::<true, true>(block),
-        }
-    };
+fn starts<const WIDE: bool>(rules: Rules, block: &[u8; 64], length: u32) -> u64 {
+    let classes = Classes::of::<WIDE>(rules, block);
     let controls = if rules.no_controls { classes.controls & !classes.white } else { 0 };
     let length = (classes.wide | controls).trailing_zeros().min(length);
     if length == 0 {

@@ -32,11 +32,13 @@ impl Split for DeepSeek {
         }
     }
 
-    fn each(&self, bytes: &[u8], range: Range<usize>, mut piece: impl FnMut(usize, usize)) {
+    #[inline(always)]
+    #[expect(clippy::inline_always, reason = "measured: what it is compiled for depends on the caller")]
+    fn each<const WIDE: bool>(&self, bytes: &[u8], range: Range<usize>, mut piece: impl FnMut(usize, usize)) {
         let mut start = range.start;
         while start < range.end {
             let end = self.next(&bytes[..range.end], start);
-            block::each(&Words, Words::RULES, bytes, start..end, &mut piece);
+            block::each::<WIDE>(&Words, Words::RULES, bytes, start..end, &mut piece);
             start = end;
         }
     }

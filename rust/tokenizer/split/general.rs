@@ -55,7 +55,7 @@ impl Split for General {
         bytes.len()
     }
 
-    fn each(&self, bytes: &[u8], range: Range<usize>, mut piece: impl FnMut(usize, usize)) {
+    fn each<const WIDE: bool>(&self, bytes: &[u8], range: Range<usize>, mut piece: impl FnMut(usize, usize)) {
         let mut pieces = vec![(range.start, range.end)];
         for (regex, stage) in &self.0 {
             let before = std::mem::take(&mut pieces);

@@ -49,9 +49,10 @@ impl<const DIGITS: usize, const CONTRACTIONS: bool> Split for O200k<DIGITS, CONT
         space_run(bytes, start)
     }
 
-    #[inline]
-    fn each(&self, bytes: &[u8], range: Range<usize>, piece: impl FnMut(usize, usize)) {
-        block::each(self, Self::RULES, bytes, range, piece);
+    #[inline(always)]
+    #[expect(clippy::inline_always, reason = "measured: what it is compiled for depends on the caller")]
+    fn each<const WIDE: bool>(&self, bytes: &[u8], range: Range<usize>, piece: impl FnMut(usize, usize)) {
+        block::each::<WIDE>(self, Self::RULES, bytes, range, piece);
     }
 }
 
