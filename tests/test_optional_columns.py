@@ -55,6 +55,24 @@ def test_forks_cuts_and_pickles_keep_them():
     assert fork.reference_logprobs.tolist() == floats([0, 0, -0.3])
 
 
+def test_records_of_turns_bring_them_along():
+    first = {"token_ids": [3, 4], "logprobs": [-0.1, -0.2], "reference_logprobs": [-0.3, -0.4], "top_logprobs": TOP}
+    turn = {"token_ids": [5], "logprobs": [-0.5], "reference_logprobs": [-0.6], "top_logprobs": [{5: -0.5}]}
+    prompts = ([1, 2], [1, 2, 3, 4, 9], [1, 2, 3, 8])
+    records = [{"prompt_token_ids": prompt, **one} for prompt, one in zip(prompts, (first, turn, turn), strict=True)]
+    whole, branch = tt.merge(records)
+    assert whole.reference_logprobs.tolist() == floats([0, 0, -0.3, -0.4, 0, -0.6])
+    assert [list(token) for token in whole.top_logprobs] == [[], [], [3, 5], [4], [], [5]]
+    assert branch.reference_logprobs.tolist() == floats([0, 0, -0.3, 0, -0.6])
+    assert [list(token) for token in branch.top_logprobs] == [[], [], [3, 5], [], [5]]
+    del records[1]["top_logprobs"]
+    with pytest.raises(tt.TrajectoryError, match="record 1: turn 1: no top_logprobs"):
+        tt.merge(records)
+    records[1]["top_logprobs"] = [5]
+    with pytest.raises(tt.ArgumentError, match=r"record 1, top_logprobs: .* give one mapping"):
+        tt.merge(records)
+
+
 @pytest.mark.parametrize(
     ("values", "words"),
     [

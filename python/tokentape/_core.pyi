@@ -1046,7 +1046,8 @@ def merge(
 
     Args:
         records: Mappings in the order of sampling, with `prompt_token_ids` and `token_ids`, and optionally `logprobs`,
-            `finish_reason`, `policy_version`, `logprob_kind` and `reward`.
+            `reference_logprobs`, `top_logprobs`, `finish_reason`, `policy_version` and `logprob_kind`, as `Trajectory.act`
+            takes them, and `reward`.
         vocab_size: The largest id plus one.
         rollout: Another trajectory of the same episode.
 

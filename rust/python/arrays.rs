@@ -126,11 +126,11 @@ pub(super) fn frozen_mask<'py>(py: Python<'py>, mask: &[u8]) -> Bound<'py, PyArr
 }
 
 /// The alternatives at sampled ids: for each of them a mapping from id to logprob.
-pub(super) fn top_logprobs(object: &Bound<'_, PyAny>) -> PyResult<TopLogprobs> {
+pub(super) fn top_logprobs(name: &str, object: &Bound<'_, PyAny>) -> PyResult<TopLogprobs> {
     let py = object.py();
     let refuse = |what: &PyErr| {
         let what = what.value(py);
-        to_python(py, &Error::value(format!("top_logprobs: {what}; give one mapping of ids to logprobs a sampled id")))
+        to_python(py, &Error::value(format!("{name}: {what}; give one mapping of ids to logprobs a sampled id")))
     };
     let mut top = TopLogprobs::default();
     for token in object.try_iter().map_err(|error| refuse(&error))? {

@@ -6,6 +6,7 @@ use super::arrays;
 use super::gil::detached;
 use super::trajectory::PyTrajectory;
 use crate::TokenId;
+use crate::top_logprobs::TopLogprobs;
 use crate::trajectory::{Act, Record, merge as merged, merged_identity};
 
 /// A record as Python gives it: a mapping.
@@ -13,6 +14,8 @@ struct Given {
     prompt: Vec<TokenId>,
     token_ids: Vec<TokenId>,
     logprobs: Option<Vec<f32>>,
+    reference_logprobs: Option<Vec<f32>>,
+    top_logprobs: Option<TopLogprobs>,
     finish_reason: String,
     policy_version: Option<i64>,
     logprob_kind: Option<String>,
@@ -26,12 +29,17 @@ impl Given {
             PyResult::Ok(Some(value).filter(|value| !value.is_none()))
         };
         let ids = |name: &str| arrays::token_ids(&format!("record {index}, {name}"), &record.get_item(name)?);
-        let logprobs = optional("logprobs")?;
+        let floats = |name: &str| {
+            let values = optional(name)?;
+            values.map(|values| arrays::floats(&format!("record {index}, {name}"), &values)).transpose()
+        };
         Ok(Self {
             prompt: ids("prompt_token_ids")?,
             token_ids: ids("token_ids")?,
-            logprobs: logprobs
-                .map(|values| arrays::floats(&format!("record {index}, logprobs"), &values))
+            logprobs: floats("logprobs")?,
+            reference_logprobs: floats("reference_logprobs")?,
+            top_logprobs: optional("top_logprobs")?
+                .map(|top| arrays::top_logprobs(&format!("record {index}, top_logprobs"), &top))
                 .transpose()?,
             finish_reason: optional("finish_reason")?.map_or_else(|| Ok("stop".into()), |value| value.extract())?,
             policy_version: optional("policy_version")?.map(|value| value.extract()).transpose()?,
@@ -44,6 +52,8 @@ impl Given {
         let act = Act {
             token_ids: &self.token_ids,
             logprobs: self.logprobs.as_deref(),
+            reference_logprobs: self.reference_logprobs.as_deref(),
+            top_logprobs: self.top_logprobs.as_ref(),
             finish_reason: &self.finish_reason,
             policy_version: self.policy_version,
             logprob_kind: self.logprob_kind.as_deref(),

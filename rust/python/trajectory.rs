@@ -99,7 +99,7 @@ impl PyTrajectory {
         let ids = arrays::token_ids("act", token_ids)?;
         let values = logprobs.map(|values| arrays::floats("logprobs", values)).transpose()?;
         let reference = reference_logprobs.map(|values| arrays::floats("reference_logprobs", values)).transpose()?;
-        let top = top_logprobs.map(arrays::top_logprobs).transpose()?;
+        let top = top_logprobs.map(|top| arrays::top_logprobs("top_logprobs", top)).transpose()?;
         let act = Act {
             token_ids: &ids,
             logprobs: values.as_deref(),
