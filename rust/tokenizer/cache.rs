@@ -4,12 +4,13 @@
 //! before and after, and a writer that does not get the slot at once leaves it. So nobody waits, no lock is held, and a
 //! fork in the middle of a write costs one slot.
 
+use std::cmp::Ordering;
 use std::hint::select_unpredictable;
-use std::sync::atomic::{AtomicU64, Ordering, fence};
+use std::sync::atomic::{AtomicU64, Ordering as Atomic, fence};
 
-use super::bpe::Scratch;
+use super::bpe::Merged;
+use super::key::{Key, Long, Short};
 use super::prefetch::prefetch;
-use super::stored::Stored;
 use crate::TokenId;
 
 /// An id takes 21 bits, so three fit a word.
@@ -17,100 +18,10 @@ const ID_BITS: u32 = 21;
 const ID_MASK: u64 = (1 << ID_BITS) - 1;
 /// The bits of an id with where it begins, two of which fit a word.
 const PLACED_BITS: u32 = ID_BITS + 6;
+/// In a shape, that the entry was known before anybody asked.
+const EARLY: u32 = 1 << 24;
 /// The bits of a stamp that count its writes.
 const COUNT_MASK: u64 = 0xFFFF_FFFF;
-
-/// The bytes of a pretoken, less than eight a word, with their number in the topmost byte.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Key<const WORDS: usize>([u64; WORDS]);
-
-impl Default for Short {
-    /// The key that no text has.
-    fn default() -> Self {
-        Self([u64::MAX; 2])
-    }
-}
-
-/// The key of a short pretoken: nearly all are.
-pub(super) type Short = Key<2>;
-/// The key of a longer one: runs of spaces, rules of dashes, long names.
-pub(super) type Long = Key<8>;
-
-/// For each length, the bits that so many bytes have.
-static MASKS: [u128; 16] = masks();
-
-const fn masks() -> [u128; 16] {
-    let mut masks = [0; 16];
-    let mut length = 0;
-    while length < 16 {
-        masks[length] = (1 << (8 * length)) - 1;
-        length += 1;
-    }
-    masks
-}
-
-impl Short {
-    /// The key of `bytes[start..end]`; the one that no text has for more than 15.
-    #[inline]
-    pub(super) fn new(bytes: &[u8], start: usize, end: usize) -> Self {
-        let length = end - start;
-        let Some(mask) = MASKS.get(length) else { return Self::default() };
-        let wide = match bytes.get(start..start + 16).and_then(|window| <[u8; 16]>::try_from(window).ok()) {
-            Some(window) => u128::from_le_bytes(window) & mask,
-            None => narrow(&bytes[start..end]),
-        };
-        Self([wide as u64, (wide >> 64) as u64 | (length as u64) << 56])
-    }
-}
-
-impl Short {
-    /// The key of a whole.
-    #[inline]
-    pub(super) fn of(piece: &[u8]) -> Self {
-        Self::new(piece, 0, piece.len())
-    }
-}
-
-impl Stored for Short {
-    fn write(&self, out: &mut Vec<u8>) {
-        self.0.write(out);
-    }
-
-    fn read(from: &mut &[u8]) -> Option<Self> {
-        Stored::read(from).map(Self)
-    }
-}
-
-impl Long {
-    /// The key of a pretoken of at most 63 bytes.
-    pub(super) fn new(piece: &[u8]) -> Option<Self> {
-        let mut bytes = [0; 64];
-        bytes[..63].get_mut(..piece.len())?.copy_from_slice(piece);
-        bytes[63] = piece.len() as u8;
-        let (words, _) = bytes.as_chunks::<8>();
-        Some(Self(std::array::from_fn(|index| u64::from_le_bytes(words[index]))))
-    }
-}
-
-impl<const WORDS: usize> Key<WORDS> {
-    #[inline]
-    pub(super) fn hash(self) -> u64 {
-        let mut state = 0x9E37_79B9_7F4A_7C15;
-        for pair in self.0.as_chunks::<2>().0 {
-            let product = u128::from(pair[0] ^ state) * u128::from(pair[1] ^ 0xD1B5_4A32_D192_ED03);
-            state = (product >> 64) as u64 ^ product as u64;
-        }
-        state
-    }
-}
-
-/// Near the end of a text, where no 16 bytes are left to read.
-#[inline(never)]
-fn narrow(bytes: &[u8]) -> u128 {
-    let mut window = [0; 16];
-    window[..bytes.len()].copy_from_slice(bytes);
-    u128::from_le_bytes(window)
-}
 
 /// The ids of a pretoken and where each begins, in so many words.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -207,7 +118,7 @@ fn load<const WORDS: usize>(places: &[AtomicU64; WORDS]) -> [u64; WORDS] {
     let mut words = [0; WORDS];
     let mut index = 0;
     while index < WORDS {
-        words[index] = places[index].load(Ordering::Relaxed);
+        words[index] = places[index].load(Atomic::Relaxed);
         index += 1;
     }
     words
@@ -217,30 +128,37 @@ impl<const KEY: usize, const WORDS: usize> Slot<KEY, WORDS> {
     #[inline(always)]
     #[expect(clippy::inline_always, reason = "measured: the same")]
     fn read(&self, key: Key<KEY>) -> Option<Entry<WORDS>> {
-        let stamp = self.stamp.load(Ordering::Acquire);
+        let stamp = self.stamp.load(Atomic::Acquire);
         let (found, words) = (Key(load(&self.key)), load(&self.words));
-        fence(Ordering::Acquire);
-        let whole = stamp & 1 == 0 && self.stamp.load(Ordering::Relaxed) == stamp;
+        fence(Atomic::Acquire);
+        let whole = stamp & 1 == 0 && self.stamp.load(Atomic::Relaxed) == stamp;
         (whole && found == key).then_some(Entry { words, shape: (stamp >> 32) as u32 })
     }
 
     fn is_empty(&self) -> bool {
-        self.stamp.load(Ordering::Relaxed) == 0
+        self.stamp.load(Atomic::Relaxed) == 0
+    }
+
+    /// How little is lost if it is written over: most of one that is free, then of an early one with a late id.
+    fn rarity(&self) -> u64 {
+        let stamp = self.stamp.load(Atomic::Relaxed);
+        if stamp == 0 {
+            return u64::MAX;
+        }
+        if (stamp >> 32) as u32 & EARLY == 0 { 0 } else { self.words[0].load(Atomic::Relaxed) }
     }
 
     fn write(&self, key: Key<KEY>, entry: Entry<WORDS>) {
-        let stamp = self.stamp.load(Ordering::Relaxed);
-        if stamp & 1 == 1
-            || self.stamp.compare_exchange(stamp, stamp | 1, Ordering::Acquire, Ordering::Relaxed).is_err()
-        {
+        let stamp = self.stamp.load(Atomic::Relaxed);
+        if stamp & 1 == 1 || self.stamp.compare_exchange(stamp, stamp | 1, Atomic::Acquire, Atomic::Relaxed).is_err() {
             return;
         }
-        fence(Ordering::Release);
+        fence(Atomic::Release);
         for (place, word) in self.key.iter().zip(key.0).chain(self.words.iter().zip(entry.words)) {
-            place.store(word, Ordering::Relaxed);
+            place.store(word, Atomic::Relaxed);
         }
         let count = (stamp + 2) & COUNT_MASK;
-        self.stamp.store(u64::from(entry.shape) << 32 | count, Ordering::Release);
+        self.stamp.store(u64::from(entry.shape) << 32 | count, Atomic::Release);
     }
 }
 
@@ -251,40 +169,63 @@ struct Bucket<const KEY: usize, const WORDS: usize>([Slot<KEY, WORDS>; 2]);
 
 /// A table of keys of one length.
 #[derive(Debug)]
-pub(super) struct Table<const KEY: usize, const WORDS: usize>(Box<[Bucket<KEY, WORDS>]>);
+pub(super) struct Table<const KEY: usize, const WORDS: usize, const SIZE: usize>(Box<[Bucket<KEY, WORDS>; SIZE]>);
 
-impl<const KEY: usize, const WORDS: usize> Table<KEY, WORDS> {
-    /// A table of so many buckets: a power of two.
-    fn new(buckets: usize) -> Self {
-        Self((0..buckets).map(|_| Bucket::default()).collect())
+impl<const KEY: usize, const WORDS: usize, const SIZE: usize> Table<KEY, WORDS, SIZE> {
+    /// An empty table of `SIZE` buckets: a power of two.
+    fn new() -> Self {
+        let buckets: Vec<_> = (0..SIZE).map(|_| Bucket::default()).collect();
+        match buckets.into_boxed_slice().try_into() {
+            Ok(buckets) => Self(buckets),
+            Err(_) => unreachable!("there are as many as were asked for"),
+        }
     }
 
-    /// Where the entry of a key is looked for.
+    /// The place of a key, where its entry is fetched.
     #[inline]
-    pub(super) fn place(&self, key: Key<KEY>) -> u32 {
-        key.hash() as u32 & (self.0.len() as u32 - 1)
+    pub(super) fn fetch(&self, key: Key<KEY>) -> u32 {
+        let place = Self::place(key);
+        prefetch(self.0.as_slice(), place);
+        place as u32
     }
 
-    /// Fetches what [`Table::get`] will read there.
-    #[inline]
-    pub(super) fn prefetch(&self, place: u32) {
-        prefetch(&self.0, place as usize);
+    /// The entry of a key.
+    pub(super) fn find(&self, key: Key<KEY>) -> Option<Entry<WORDS>> {
+        self.get(Self::place(key) as u32, key)
     }
 
     /// The entry of a key at its place.
     #[inline(always)]
     #[expect(clippy::inline_always, reason = "measured: the same")]
     pub(super) fn get(&self, place: u32, key: Key<KEY>) -> Option<Entry<WORDS>> {
-        let Bucket([first, second]) = self.0.get(place as usize)?;
+        let Bucket([first, second]) = &self.0[place as usize % SIZE];
         // Which of the two it is cannot be guessed, so no branch asks.
         select_unpredictable(load(&first.key) == key.0, first, second).read(key)
     }
 
-    /// Writes an entry: into a free slot, else over one that the key decides.
+    #[inline]
+    fn place(key: Key<KEY>) -> usize {
+        key.hash() as usize % SIZE
+    }
+
+    /// Writes an entry: into a free slot, else over one that nobody may have asked for, else over one that the key
+    /// decides.
     pub(super) fn put(&self, key: Key<KEY>, entry: Entry<WORDS>) {
-        if let Some(Bucket([first, second])) = self.0.get(self.place(key) as usize) {
-            let is_first = first.is_empty() || (!second.is_empty() && key.hash() >> 63 == 0);
-            (if is_first { first } else { second }).write(key, entry);
+        let Bucket([first, second]) = &self.0[Self::place(key)];
+        let is_first = match first.rarity().cmp(&second.rarity()) {
+            Ordering::Less => false,
+            Ordering::Greater => true,
+            Ordering::Equal => key.hash() >> 63 == 0,
+        };
+        (if is_first { first } else { second }).write(key, entry);
+    }
+
+    /// Writes an entry that nobody has asked for yet, if there is a free slot.
+    pub(super) fn put_early(&self, key: Key<KEY>, mut entry: Entry<WORDS>) {
+        let Bucket([first, second]) = &self.0[Self::place(key)];
+        entry.shape |= EARLY;
+        if let Some(free) = [first, second].into_iter().find(|slot| slot.is_empty()) {
+            free.write(key, entry);
         }
     }
 }
@@ -292,26 +233,34 @@ impl<const KEY: usize, const WORDS: usize> Table<KEY, WORDS> {
 /// The table of short pretokens of few tokens, and that of all others.
 #[derive(Debug)]
 pub(super) struct Cache {
-    pub(super) short: Table<2, 1>,
-    pub(super) long: Table<8, 7>,
+    pub(super) short: Table<2, 1, { 1 << 16 }>,
+    pub(super) long: Table<8, 7, { 1 << 12 }>,
 }
 
 impl Cache {
     /// Four megabytes and one: what is met often stays in the second-level cache of a core.
     pub(super) fn new() -> Self {
-        Self { short: Table::new(1 << 16), long: Table::new(1 << 12) }
+        Self { short: Table::new(), long: Table::new() }
+    }
+
+    /// Keeps what a pretoken becomes that nobody has asked for yet, if there is room.
+    pub(super) fn expect(&self, short: Short, piece: &[u8], merged: Merged<'_>) {
+        match Few::new(merged.ids, merged.starts) {
+            Some(few) if short != Short::default() => self.short.put_early(short, few),
+            _ => self.remember(short, piece, merged),
+        }
     }
 
     /// Keeps what a pretoken has become, where it fits: few tokens of few bytes in the first table, others in the
     /// second.
-    pub(super) fn remember(&self, short: Short, piece: &[u8], merged: &Scratch) {
+    pub(super) fn remember(&self, short: Short, piece: &[u8], merged: Merged<'_>) {
         let is_short = short != Short::default();
-        let few = Few::new(&merged.ids, &merged.starts);
+        let few = Few::new(merged.ids, merged.starts);
         if is_short {
             self.short.put(short, few.unwrap_or(Few::MANY));
         }
         if (!is_short || few.is_none())
-            && let (Some(key), Some(entry)) = (Long::new(piece), Many::new(&merged.ids, &merged.starts))
+            && let (Some(key), Some(entry)) = (Long::new(piece), Many::new(merged.ids, merged.starts))
         {
             self.long.put(key, entry);
         }
@@ -323,29 +272,17 @@ impl Cache {
 mod tests {
     use super::*;
 
-    fn find<const K: usize, const W: usize>(table: &Table<K, W>, key: Key<K>) -> Option<Entry<W>> {
-        table.get(table.place(key), key)
-    }
-
     #[test]
     fn an_entry_comes_back_as_it_was_written() {
         let cache = Cache::new().short;
         let text = b"abcdefgh";
         let key = Short::new(text, 0, 8);
-        assert!(find(&cache, key).is_none());
+        assert!(cache.find(key).is_none());
         cache.put(key, Few::new(&[7, 200_000, 1], &[0, 3, 5]).unwrap());
-        let entry = find(&cache, key).unwrap();
+        let entry = cache.find(key).unwrap();
         assert_eq!((entry.len(), entry.ids(), entry.starts()), (3, [7, 200_000, 1], [0, 3, 5]));
-        assert!(find(&cache, Short::new(text, 0, 7)).is_none());
-        assert!(find(&cache, Short::default()).is_none());
-    }
-
-    #[test]
-    fn a_key_is_the_bytes_and_their_number() {
-        let text = b"ab\0\0ab\0\0ab\0\0ab\0\0ab";
-        assert_eq!(Short::new(text, 0, 2), Short::new(text, 16, 18));
-        assert_ne!(Short::new(text, 0, 2), Short::new(text, 0, 3));
-        assert_eq!(Short::new(text, 0, 16), Short::default());
+        assert!(cache.find(Short::new(text, 0, 7)).is_none());
+        assert!(cache.find(Short::default()).is_none());
     }
 
     #[test]
@@ -357,9 +294,25 @@ mod tests {
         assert_eq!(Many::new(&[0; 15], &[0; 15]), None);
         let table = Cache::new().long;
         table.put(Long::new(&text[..63]).unwrap(), Many::new(&ids, &starts).unwrap());
-        let found = find(&table, Long::new(&text[..63]).unwrap()).unwrap();
+        let found = table.find(Long::new(&text[..63]).unwrap()).unwrap();
         assert_eq!(found.each().unzip::<_, _, Vec<i32>, Vec<u32>>(), (ids, starts));
-        assert!(find(&table, Long::new(&text[..62]).unwrap()).is_none());
+        assert!(table.find(Long::new(&text[..62]).unwrap()).is_none());
+    }
+
+    #[test]
+    fn what_nobody_asked_for_gives_way_and_takes_nothing_away() {
+        let table = Table::<2, 1, 1>::new();
+        let key = |byte: u8| Short::of(&[byte]);
+        let entry = |id: TokenId| Few::new(&[id], &[0]).unwrap();
+        let has = |byte: u8| table.find(key(byte)).is_some();
+        (0..3).for_each(|byte| table.put_early(key(byte), entry(TokenId::from(byte))));
+        assert_eq!([0, 1, 2].map(has), [true, true, false]);
+        table.put(key(3), entry(3));
+        assert_eq!([0, 1, 3].map(has), [true, false, true], "the later id is the rarer");
+        table.put(key(4), entry(4));
+        table.put_early(key(0), entry(0));
+        assert_eq!([0, 3, 4].map(has), [false, true, true]);
+        assert_eq!(table.find(key(4)).unwrap().ids()[0], 4);
     }
 
     #[test]
@@ -370,7 +323,7 @@ mod tests {
                 let number = (round.wrapping_mul(2_654_435_761) + offset) % 5_000;
                 let text = format!("{number:08}");
                 let key = Short::new(text.as_bytes(), 0, 8);
-                match find(&cache, key) {
+                match cache.find(key) {
                     Some(entry) => assert_eq!(entry.ids()[..2], [number as i32, number as i32 + 1]),
                     None => cache.put(key, Few::new(&[number as i32, number as i32 + 1], &[0, 4]).unwrap()),
                 }

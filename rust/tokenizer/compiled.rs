@@ -2,10 +2,11 @@
 
 use super::AddedToken;
 use super::added::Matcher;
-use super::bpe::Scratch;
-use super::cache::{Cache, Short};
+use super::bpe::Merged;
+use super::cache::Cache;
 use super::fast::{Cut, Fast};
 use super::file::{File, Refusal, Shape};
+use super::key::Short;
 use super::normalize;
 use super::segments::Segments;
 use super::stored::Stored;
@@ -84,26 +85,22 @@ impl From<Shape> for Cut {
 }
 
 impl First {
-    fn push(&mut self, piece: &[u8], merged: &Scratch) {
+    fn push(&mut self, piece: &[u8], merged: Merged<'_>) {
         self.bytes.extend_from_slice(piece);
-        self.ids.extend_from_slice(&merged.ids);
-        self.starts.extend_from_slice(&merged.starts);
+        self.ids.extend_from_slice(merged.ids);
+        self.starts.extend_from_slice(merged.starts);
         self.ends.push((self.bytes.len() as u32, self.ids.len() as u32));
     }
 
     /// A cache that has met them.
     fn cache(&self) -> Cache {
         let cache = Cache::new();
-        let mut scratch = Scratch::default();
         let mut from = (0, 0);
         for &(byte, id) in &self.ends {
             let to = (byte as usize, id as usize);
-            scratch.ids.clear();
-            scratch.ids.extend_from_slice(&self.ids[from.1..to.1]);
-            scratch.starts.clear();
-            scratch.starts.extend_from_slice(&self.starts[from.1..to.1]);
+            let merged = Merged { ids: &self.ids[from.1..to.1], starts: &self.starts[from.1..to.1] };
             let piece = &self.bytes[from.0..to.0];
-            cache.remember(Short::new(&self.bytes, from.0, to.0), piece, &scratch);
+            cache.expect(Short::new(&self.bytes, from.0, to.0), piece, merged);
             from = to;
         }
         cache

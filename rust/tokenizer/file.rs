@@ -9,6 +9,7 @@ use serde::Deserialize;
 use serde::de::{Deserializer, Error as _, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Value};
 
+use super::merges::ID_LIMIT;
 use super::split::{Behavior, Splitter, Stage};
 use crate::TokenId;
 
@@ -132,8 +133,8 @@ impl Model<'_> {
             Err("the model drops merges at random".to_owned())
         } else if affix(&self.continuing_subword_prefix) || affix(&self.end_of_word_suffix) {
             Err("the model marks the inside or the end of words".to_owned())
-        } else if self.vocab.0.iter().any(|(_, id)| !(0..1 << 21).contains(id)) {
-            Err("the model has ids of more than 21 bits".to_owned())
+        } else if self.vocab.0.iter().any(|(_, id)| !(0..ID_LIMIT).contains(id)) {
+            Err(format!("the model has ids that are not from 0 to {}", ID_LIMIT - 1))
         } else if self.merges.windows(2).any(|two| two[0].is_pair != two[1].is_pair) {
             Err("the model spells merges in two ways".to_owned())
         } else {

@@ -1,14 +1,24 @@
 //! The merges of a vocabulary: which two ids become which third, and how early.
 
+use std::hint::select_unpredictable;
+
 use super::prefetch::prefetch;
 use super::stored::Stored;
 use crate::TokenId;
 
-/// The most merges, and the largest ids, that [`super::bpe`] and a slot have room for.
-pub(super) const MOST: usize = (1 << 22) - 2;
 const ID_BITS: u32 = 21;
-/// No pair has it.
+const RANK_BITS: u32 = 22;
+const RANK_MASK: u64 = (1 << RANK_BITS) - 1;
+/// A slot has room for smaller ids than this.
+pub(super) const ID_LIMIT: TokenId = (1 << ID_BITS) - 1;
+/// And for so many merges.
+pub(super) const MOST: usize = (1 << RANK_BITS) - 2;
+/// The id of a symbol that is not there: it merges with none.
+pub(super) const NOBODY: TokenId = -1;
+/// A slot with no pair.
 const FREE: u64 = u64::MAX;
+/// So many pairs share a line of the processor's cache.
+const SLOTS: usize = 5;
 
 /// What becomes of a pair.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -23,19 +33,18 @@ impl Merge {
     pub(super) const NONE: Self = Self { rank: u32::MAX, merged: 0 };
 }
 
-/// A pair and what becomes of it: all that a merge asks for lies together.
-#[derive(Debug, Clone, Copy)]
-struct Slot {
-    pair: u64,
-    merge: Merge,
+/// Pairs and what becomes of them: all that a merge asks for lies in one line.
+#[derive(Debug, Clone)]
+#[repr(align(64))]
+struct Bucket {
+    /// Each pair above its rank; those that are free come last.
+    slots: [u64; SLOTS],
+    merged: [TokenId; SLOTS],
 }
 
-/// A table from pairs of ids to merges, with open addressing.
+/// A table from pairs of ids to merges: what finds its bucket full is in a later one. The last is always free.
 #[derive(Debug)]
-pub(super) struct Merges {
-    slots: Box<[Slot]>,
-    shift: u32,
-}
+pub(super) struct Merges(Box<[Bucket]>);
 
 impl Merges {
     /// The table of `(left, right, merged)` in the order of their ranks, at most [`MOST`]. A pair that is named again
@@ -48,47 +57,70 @@ impl Merges {
         table
     }
 
-    /// An empty table; a third or more will be free.
+    /// An empty table; half of it will be free, so that few buckets are full.
     fn with_capacity(count: usize) -> Self {
-        let size = (count * 3 / 2 + 2).next_power_of_two();
-        let slots = vec![Slot { pair: FREE, merge: Merge::NONE }; size];
-        Self { slots: slots.into(), shift: 64 - size.trailing_zeros() }
+        let bucket = Bucket { slots: [FREE; SLOTS], merged: [0; SLOTS] };
+        Self(vec![bucket; count * 2 / SLOTS + 2].into())
     }
 
     fn insert(&mut self, pair: u64, merge: Merge) {
-        let index = self.find(pair);
-        self.slots[index] = Slot { pair, merge };
+        let mut index = self.first(pair);
+        loop {
+            let Bucket { slots, merged } = &mut self.0[index];
+            let place = slots.iter().position(|slot| *slot == FREE || slot >> RANK_BITS == pair);
+            if let Some(place) = place {
+                (slots[place], merged[place]) = (pair << RANK_BITS | u64::from(merge.rank), merge.merged);
+                return;
+            }
+            index = self.behind(index);
+        }
     }
 
     /// What becomes of a pair.
     #[inline]
     pub(super) fn get(&self, left: TokenId, right: TokenId) -> Merge {
-        self.slots[self.find(pair(left, right))].merge
+        self.get_at(self.first(pair(left, right)) as u32, left, right)
     }
 
-    /// Fetches what [`Self::get`] will read.
+    /// The place of a pair, of which the one or the other may be [`NOBODY`]; what lies there is fetched.
     #[inline]
-    pub(super) fn prefetch(&self, left: TokenId, right: TokenId) {
-        prefetch(&self.slots, self.first(pair(left, right)));
+    pub(super) fn fetch(&self, left: TokenId, right: TokenId) -> u32 {
+        let place = select_unpredictable((left | right) >= 0, self.first(pair(left, right)), self.0.len() - 1);
+        prefetch(&self.0, place);
+        place as u32
     }
 
-    /// The slot of a pair, or the free one where it would be.
+    /// What becomes of a pair whose place is known.
     #[inline]
-    fn find(&self, pair: u64) -> usize {
-        let mut index = self.first(pair);
+    pub(super) fn get_at(&self, place: u32, left: TokenId, right: TokenId) -> Merge {
+        let pair = pair(left, right);
+        let mut index = place as usize;
         loop {
-            let slot = self.slots[index].pair;
-            if slot == FREE || slot == pair {
-                return index;
+            let Bucket { slots, merged } = &self.0[index];
+            // Which of them it is cannot be guessed, so no branch asks.
+            let mut found = Merge::NONE;
+            for (slot, merged) in slots.iter().zip(merged) {
+                let merge = Merge { rank: (slot & RANK_MASK) as u32, merged: *merged };
+                found = select_unpredictable(slot >> RANK_BITS == pair, merge, found);
             }
-            index = (index + 1) & (self.slots.len() - 1);
+            if slots[SLOTS - 1] == FREE || found != Merge::NONE {
+                return found;
+            }
+            index = self.behind(index);
         }
     }
 
     /// Where the search for a pair begins.
     #[inline]
     fn first(&self, pair: u64) -> usize {
-        (pair.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> self.shift) as usize
+        let hash = pair.wrapping_mul(0x9E37_79B9_7F4A_7C15);
+        ((u128::from(hash) * (self.0.len() - 1) as u128) >> 64) as usize
+    }
+
+    /// Where it goes on.
+    #[inline]
+    fn behind(&self, index: usize) -> usize {
+        (index + 1) % (self.0.len() - 1)
     }
 }
 
@@ -105,8 +137,10 @@ impl Stored for Merge {
 
 impl Stored for Merges {
     fn write(&self, out: &mut Vec<u8>) {
-        let used = self.slots.iter().filter(|slot| slot.pair != FREE);
-        used.map(|slot| (slot.pair, slot.merge)).collect::<Vec<_>>().write(out);
+        let slots = self.0.iter().flat_map(|bucket| bucket.slots.iter().zip(&bucket.merged));
+        let used = slots.filter(|(slot, _)| **slot != FREE);
+        let merge = |slot: &u64, merged: &TokenId| Merge { rank: (slot & RANK_MASK) as u32, merged: *merged };
+        used.map(|(slot, merged)| (slot >> RANK_BITS, merge(slot, merged))).collect::<Vec<_>>().write(out);
     }
 
     fn read(from: &mut &[u8]) -> Option<Self> {
@@ -122,4 +156,31 @@ impl Stored for Merges {
 #[inline]
 fn pair(left: TokenId, right: TokenId) -> u64 {
     u64::from(left as u32) << ID_BITS | u64::from(right as u32)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_pair_has_its_merge_and_others_none() {
+        // Far more than buckets hold on the average: some are full.
+        let list: Vec<_> = (0..20_000).map(|rank| (rank % 141, rank / 141 + ID_LIMIT - 200, rank)).collect();
+        let merges = Merges::new(&list);
+        for &(left, right, merged) in &list {
+            assert_eq!(merges.get(left, right), Merge { rank: merged as u32, merged });
+            assert_eq!(merges.get_at(merges.fetch(left, right), left, right).merged, merged);
+            assert_eq!(merges.get(right, left), Merge::NONE);
+            for (left, right) in [(NOBODY, right), (left, NOBODY)] {
+                assert_eq!(merges.get_at(merges.fetch(left, right), left, right), Merge::NONE);
+            }
+        }
+    }
+
+    #[test]
+    fn the_later_of_two_counts_and_none_is_in_an_empty_table() {
+        assert_eq!(Merges::new(&[(1, 2, 3), (1, 2, 4)]).get(1, 2), Merge { rank: 1, merged: 4 });
+        assert_eq!(Merges::new(&[]).get(0, 0), Merge::NONE);
+        assert_eq!(Merges::new(&[]).get(ID_LIMIT - 1, ID_LIMIT - 1), Merge::NONE);
+    }
 }

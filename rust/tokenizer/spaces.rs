@@ -8,7 +8,6 @@ use std::collections::{HashMap, HashSet};
 
 use foldhash::fast::RandomState;
 
-use super::bpe::Scratch;
 use super::stored::Stored;
 use crate::TokenId;
 
@@ -98,22 +97,22 @@ fn ascii_pair(one: char, two: char) -> Option<(usize, usize)> {
     (one.is_ascii() && two.is_ascii()).then_some((one as usize, two as usize))
 }
 
-/// The symbols of a piece.
+/// Calls `push` with the symbols of a piece, and the byte where each begins.
 pub(super) fn symbols(
     piece: &str,
     ids: &HashMap<char, TokenId, RandomState>,
     bytes: &[TokenId; 256],
-    scratch: &mut Scratch,
+    mut push: impl FnMut(TokenId, u32),
 ) {
     for (at, letter) in piece.char_indices() {
         let letter = if letter == ' ' { '▁' } else { letter };
         if let Some(id) = ids.get(&letter) {
-            scratch.push(*id, at as u32);
+            push(*id, at as u32);
             continue;
         }
         let mut buffer = [0; 4];
         for (inside, byte) in letter.encode_utf8(&mut buffer).bytes().enumerate() {
-            scratch.push(bytes[usize::from(byte)], (at + inside) as u32);
+            push(bytes[usize::from(byte)], (at + inside) as u32);
         }
     }
 }

@@ -4,17 +4,18 @@ use std::collections::HashMap;
 
 use foldhash::fast::RandomState;
 
-use super::bpe::Scratch;
+use super::bpe::{Long, Merged};
 use super::bytes::{byte_of, letters};
 use super::file::{File, Refusal};
+use super::lane::{self, Lane};
 use super::merges::{MOST, Merge, Merges};
 use super::spaces::{self, Pairs};
 use super::stored::Stored;
 use super::whole::Whole;
 use crate::TokenId;
 
-/// Tokens with smaller ids are met so often that they are known from the start.
-const FIRST: TokenId = 50_000;
+/// Tokens with smaller ids are met so often that they are known from the start, as far as there is room for them.
+const FIRST: TokenId = 100_000;
 
 type Ids<'a> = HashMap<&'a str, TokenId, RandomState>;
 
@@ -87,59 +88,69 @@ impl Vocabulary {
 }
 
 impl Vocabulary {
-    /// Merges a pretoken of a byte-level vocabulary.
-    pub(super) fn merge_bytes(&self, piece: &[u8], bytes: &Bytes, scratch: &mut Scratch) {
-        // Waiting for memory takes longer than all else here, so what either way reads is fetched before one is taken.
-        self.whole.prefetch(piece);
-        scratch.begin();
-        scratch.push_bytes(piece, bytes);
-        scratch.prepare(&self.merges);
-        match self.whole.get(piece) {
-            Some(id) => scratch.take(id),
-            None => scratch.merge(&self.merges),
+    /// Merges up to [`lane::MOST`] pieces of at most [`lane::SHORT`] bytes, each in a lane of its own.
+    pub(super) fn merge_short<'t>(&self, pieces: impl Iterator<Item = &'t str> + Clone, lanes: &mut [Lane]) {
+        for (piece, lane) in pieces.clone().zip(&mut *lanes) {
+            self.begin(piece, lane);
+        }
+        lane::merge(lanes, &self.merges);
+        for (piece, lane) in pieces.zip(lanes) {
+            lane.finish(piece.as_bytes());
         }
     }
 
-    /// Merges a piece of text, with a `▁` before it if asked.
-    pub(super) fn merge_text(&self, piece: &str, prepend: bool, scratch: &mut Scratch) {
-        scratch.begin();
-        if let Symbols::Characters { ids, bytes, .. } = &self.symbols {
-            if prepend {
-                scratch.push(ids.get(&'▁').copied().unwrap_or_default(), 0);
+    /// Lays a piece out for [`lane::merge`].
+    fn begin(&self, piece: &str, lane: &mut Lane) {
+        match &self.symbols {
+            Symbols::Bytes(bytes) => match self.whole.get(piece.as_bytes()) {
+                Some(id) => lane.take(id),
+                None => lane.fill(piece.as_bytes(), bytes),
+            },
+            Symbols::Characters { ids, bytes, .. } => {
+                lane.begin();
+                spaces::symbols(piece, ids, bytes, |id, start| lane.push(id, start));
+                lane.rank_all(&self.merges);
             }
-            spaces::symbols(piece, ids, bytes, scratch);
         }
-        scratch.rank_all(&self.merges);
-        scratch.merge(&self.merges);
+    }
+
+    /// What a piece of any length becomes, with a `▁` before it if asked.
+    pub(super) fn merge<'l>(&self, piece: &str, prepend: bool, long: &'l mut Long) -> Merged<'l> {
+        long.begin();
+        match &self.symbols {
+            Symbols::Bytes(symbols) => match self.whole.get(piece.as_bytes()) {
+                Some(id) => long.take(id),
+                None => (0..).zip(piece.bytes()).for_each(|(at, byte)| long.push(symbols.ids[usize::from(byte)], at)),
+            },
+            Symbols::Characters { ids, bytes, .. } => {
+                if prepend {
+                    long.push(ids.get(&'▁').copied().unwrap_or_default(), 0);
+                }
+                spaces::symbols(piece, ids, bytes, |id, start| long.push(id, start));
+            }
+        }
+        long.merged(&self.merges, piece.as_bytes())
     }
 
     /// Calls `piece` with what the first tokens of the vocabulary are made of, merged: they are the most frequent.
-    pub(super) fn each_first(&self, file: &File<'_>, mut piece: impl FnMut(&[u8], &Scratch)) {
-        let mut scratch = Scratch::default();
-        let mut raw = Vec::new();
-        for (text, _) in file.model.vocab.0.iter().filter(|entry| entry.1 < FIRST) {
-            match &self.symbols {
-                Symbols::Bytes(bytes) => {
-                    raw.clear();
-                    raw.extend(text.0.chars().map_while(byte_of));
-                    // No pretoken begins or ends inside a character.
-                    if std::str::from_utf8(&raw).is_err() {
-                        continue;
-                    }
-                    match self.whole.get(&raw) {
-                        Some(id) => scratch.take(id),
-                        None => self.merge_bytes(&raw, bytes, &mut scratch),
-                    }
-                    scratch.starts_of_characters(&raw);
-                    piece(&raw, &scratch);
-                }
-                Symbols::Characters { .. } => {
-                    let text = text.0.replace('▁', " ");
-                    self.merge_text(&text, false, &mut scratch);
-                    scratch.starts_of_characters(text.as_bytes());
-                    piece(text.as_bytes(), &scratch);
-                }
-            }
+    pub(super) fn each_first(&self, file: &File<'_>, mut piece: impl FnMut(&[u8], Merged<'_>)) {
+        let mut first: Vec<_> = file.model.vocab.0.iter().filter(|entry| entry.1 < FIRST).collect();
+        first.sort_by_key(|entry| entry.1);
+        let texts = first.into_iter().filter_map(|(text, _)| match &self.symbols {
+            // No pretoken begins or ends inside a character.
+            Symbols::Bytes(_) => String::from_utf8(text.0.chars().map_while(byte_of).collect()).ok(),
+            Symbols::Characters { .. } => Some(text.0.replace('▁', " ")),
+        });
+        let (short, long): (Vec<_>, Vec<_>) = texts.partition(|text| text.len() <= lane::SHORT);
+        let mut lanes = vec![Lane::default(); lane::MOST];
+        for texts in short.chunks(lane::MOST) {
+            let lanes = &mut lanes[..texts.len()];
+            self.merge_short(texts.iter().map(String::as_str), lanes);
+            texts.iter().zip(lanes).for_each(|(text, lane)| piece(text.as_bytes(), lane.merged()));
+        }
+        let mut merger = Long::default();
+        for text in long {
+            piece(text.as_bytes(), self.merge(&text, false, &mut merger));
         }
     }
 }

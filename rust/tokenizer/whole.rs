@@ -6,27 +6,36 @@ use std::collections::HashMap;
 
 use foldhash::fast::RandomState;
 
-use super::cache::Short;
+use super::key::Short;
 use super::prefetch::prefetch;
 use super::stored::Stored;
 use crate::TokenId;
 
+/// So many keys share a line of the processor's cache.
+const SLOTS: usize = 3;
+
+/// Pretokens and their ids.
+#[derive(Debug, Clone)]
+#[repr(align(64))]
+struct Bucket {
+    /// Those that are free come last.
+    keys: [Short; SLOTS],
+    ids: [TokenId; SLOTS],
+}
+
 /// From bytes to ids.
 #[derive(Debug, Default)]
 pub(super) struct Whole {
-    /// The keys of short ones, with open addressing, at least a third free: a search reads one or two of them and no
-    /// bytes.
-    keys: Box<[Short]>,
-    /// The id of each key.
-    ids: Box<[TokenId]>,
+    /// The short ones: what finds its bucket full is in a later one.
+    short: Box<[Bucket]>,
     long: HashMap<Box<[u8]>, TokenId, RandomState>,
 }
 
 impl Whole {
-    /// A table with room for so many.
+    /// A table with room for so many; more than a third of it will be free, so that few buckets are full.
     pub(super) fn with_capacity(count: usize) -> Self {
-        let size = (count * 3 / 2 + 2).next_power_of_two();
-        Self { keys: vec![Short::default(); size].into(), ids: vec![0; size].into(), long: HashMap::default() }
+        let bucket = Bucket { keys: [Short::default(); SLOTS], ids: [0; SLOTS] };
+        Self { short: vec![bucket; count * 8 / 5 / SLOTS + 1].into(), long: HashMap::default() }
     }
 
     /// Adds a pretoken; there must be room.
@@ -40,8 +49,9 @@ impl Whole {
     }
 
     fn insert_short(&mut self, key: Short, id: TokenId) {
-        if let Some(place) = self.find(key) {
-            (self.keys[place], self.ids[place]) = (key, id);
+        if let Some((index, place)) = self.find(key) {
+            let Bucket { keys, ids } = &mut self.short[index];
+            (keys[place], ids[place]) = (key, id);
         }
     }
 
@@ -52,39 +62,42 @@ impl Whole {
         if key == Short::default() {
             return self.long.get(piece).copied();
         }
-        let place = self.find(key)?;
-        (self.keys[place] == key).then(|| self.ids[place])
+        let (index, place) = self.find(key)?;
+        let Bucket { keys, ids } = &self.short[index];
+        (keys[place] == key).then(|| ids[place])
     }
 
     /// Fetches what [`Self::get`] will read.
     #[inline]
     pub(super) fn prefetch(&self, piece: &[u8]) {
-        let place = self.first(Short::of(piece));
-        prefetch(&self.keys, place);
-        prefetch(&self.ids, place);
+        prefetch(&self.short, self.first(Short::of(piece)));
     }
 
-    /// The place of a short pretoken, or the free one where it would be; none in a table without places.
+    /// The bucket of a short pretoken and its place there, or the free one where it would be; none in a table without
+    /// buckets.
     #[inline]
-    fn find(&self, key: Short) -> Option<usize> {
-        let last = self.keys.len().checked_sub(1)?;
-        let mut place = self.first(key);
-        while self.keys[place] != key && self.keys[place] != Short::default() {
-            place = (place + 1) & last;
+    fn find(&self, key: Short) -> Option<(usize, usize)> {
+        let mut index = self.first(key);
+        loop {
+            let keys = &self.short.get(index)?.keys;
+            if let Some(place) = keys.iter().position(|found| *found == key || *found == Short::default()) {
+                return Some((index, place));
+            }
+            index = (index + 1) % self.short.len();
         }
-        Some(place)
     }
 
     /// Where the search for a key begins.
     #[inline]
     fn first(&self, key: Short) -> usize {
-        key.hash() as usize & self.keys.len().wrapping_sub(1)
+        ((u128::from(key.hash()) * self.short.len() as u128) >> 64) as usize
     }
 }
 
 impl Stored for Whole {
     fn write(&self, out: &mut Vec<u8>) {
-        let short = self.keys.iter().zip(&self.ids).filter(|(key, _)| **key != Short::default());
+        let short = self.short.iter().flat_map(|bucket| bucket.keys.iter().zip(&bucket.ids));
+        let short = short.filter(|(key, _)| **key != Short::default());
         short.map(|(key, id)| (*key, *id)).collect::<Vec<_>>().write(out);
         self.long.iter().map(|(piece, id)| (piece.clone(), *id)).collect::<Vec<_>>().write(out);
     }

@@ -1,0 +1,110 @@
+//! What pretokens are looked up by: their bytes in a few words.
+//!
+//! *Invariant*: two keys are the same if and only if the pretokens are.
+
+use super::stored::Stored;
+
+/// The bytes of a pretoken, less than eight a word, with their number in the topmost byte.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Key<const WORDS: usize>(pub(super) [u64; WORDS]);
+
+impl Default for Short {
+    /// The key that no text has.
+    fn default() -> Self {
+        Self([u64::MAX; 2])
+    }
+}
+
+/// The key of a short pretoken: nearly all are.
+pub(super) type Short = Key<2>;
+/// The key of a longer one: runs of spaces, rules of dashes, long names.
+pub(super) type Long = Key<8>;
+
+/// For each length, the bits that so many bytes have.
+static MASKS: [u128; 16] = masks();
+
+const fn masks() -> [u128; 16] {
+    let mut masks = [0; 16];
+    let mut length = 0;
+    while length < 16 {
+        masks[length] = (1 << (8 * length)) - 1;
+        length += 1;
+    }
+    masks
+}
+
+impl Short {
+    /// The key of `bytes[start..end]`; the one that no text has for more than 15.
+    #[inline]
+    pub(super) fn new(bytes: &[u8], start: usize, end: usize) -> Self {
+        let length = end - start;
+        let Some(mask) = MASKS.get(length) else { return Self::default() };
+        let wide = match bytes.get(start..start + 16).and_then(|window| <[u8; 16]>::try_from(window).ok()) {
+            Some(window) => u128::from_le_bytes(window) & mask,
+            None => narrow(&bytes[start..end]),
+        };
+        Self([wide as u64, (wide >> 64) as u64 | (length as u64) << 56])
+    }
+}
+
+impl Short {
+    /// The key of a whole.
+    #[inline]
+    pub(super) fn of(piece: &[u8]) -> Self {
+        Self::new(piece, 0, piece.len())
+    }
+}
+
+impl Stored for Short {
+    fn write(&self, out: &mut Vec<u8>) {
+        self.0.write(out);
+    }
+
+    fn read(from: &mut &[u8]) -> Option<Self> {
+        Stored::read(from).map(Self)
+    }
+}
+
+impl Long {
+    /// The key of a pretoken of at most 63 bytes.
+    pub(super) fn new(piece: &[u8]) -> Option<Self> {
+        let mut bytes = [0; 64];
+        bytes[..63].get_mut(..piece.len())?.copy_from_slice(piece);
+        bytes[63] = piece.len() as u8;
+        let (words, _) = bytes.as_chunks::<8>();
+        Some(Self(std::array::from_fn(|index| u64::from_le_bytes(words[index]))))
+    }
+}
+
+impl<const WORDS: usize> Key<WORDS> {
+    #[inline]
+    pub(super) fn hash(self) -> u64 {
+        let mut state = 0x9E37_79B9_7F4A_7C15;
+        for pair in self.0.as_chunks::<2>().0 {
+            let product = u128::from(pair[0] ^ state) * u128::from(pair[1] ^ 0xD1B5_4A32_D192_ED03);
+            state = (product >> 64) as u64 ^ product as u64;
+        }
+        state
+    }
+}
+
+/// Near the end of a text, where no 16 bytes are left to read.
+#[inline(never)]
+fn narrow(bytes: &[u8]) -> u128 {
+    let mut window = [0; 16];
+    window[..bytes.len()].copy_from_slice(bytes);
+    u128::from_le_bytes(window)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_key_is_the_bytes_and_their_number() {
+        let text = b"ab\0\0ab\0\0ab\0\0ab\0\0ab";
+        assert_eq!(Short::new(text, 0, 2), Short::new(text, 16, 18));
+        assert_ne!(Short::new(text, 0, 2), Short::new(text, 0, 3));
+        assert_eq!(Short::new(text, 0, 16), Short::default());
+    }
+}
