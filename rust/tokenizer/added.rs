@@ -119,6 +119,8 @@ pub(super) struct Matcher {
     first: FirstByte,
     /// For each byte, whether some entry begins with it.
     begins: Box<[bool; 256]>,
+    /// For each byte, whether it may be behind the first of an entry.
+    seconds: Box<[bool; 256]>,
 }
 
 /// The bytes with which the contents begin.
@@ -140,6 +142,14 @@ impl Matcher {
         let mut distinct: Vec<u8> = contents.iter().map(|content| content[0]).collect();
         distinct.dedup();
         let begins = std::array::from_fn(|byte| distinct.contains(&(byte as u8)));
+        let mut seconds = [false; 256];
+        for content in &contents {
+            match content.get(1) {
+                Some(second) => seconds[usize::from(*second)] = true,
+                // Whatever follows, a single byte is found.
+                None => seconds = [true; 256],
+            }
+        }
         let first = match *distinct.as_slice() {
             [] => FirstByte::None,
             [one] => FirstByte::One(one),
@@ -148,7 +158,7 @@ impl Matcher {
             _ => FirstByte::Many,
         };
         let contents = Trie::new(&contents);
-        Self { tokens, contents, first, begins: Box::new(begins) }
+        Self { tokens, contents, first, begins: Box::new(begins), seconds: Box::new(seconds) }
     }
 
     /// Whether there is nothing to find.
@@ -190,7 +200,9 @@ impl Matcher {
     fn search(&self, bytes: &[u8], mut from: usize, literal: Literal<'_>) -> Option<Match> {
         loop {
             from += self.candidate(bytes.get(from..)?)?;
-            match self.longest(bytes, from, literal) {
+            // Behind the last byte of the text is none: only a token of one byte fits there, and then all pass.
+            let may_begin = self.seconds[usize::from(bytes.get(from + 1).copied().unwrap_or(0))];
+            match if may_begin { self.longest(bytes, from, literal) } else { None } {
                 Some(found) if found.counts => return Some(found),
                 Some(found) => return Some(self.shortened(bytes, found, literal)),
                 None => from += 1,

@@ -132,7 +132,7 @@ impl<const KEY: usize, const WORDS: usize> Slot<KEY, WORDS> {
         let (found, words) = (Key(load(&self.key)), load(&self.words));
         fence(Atomic::Acquire);
         let whole = stamp & 1 == 0 && self.stamp.load(Atomic::Relaxed) == stamp;
-        (whole && found == key).then_some(Entry { words, shape: (stamp >> 32) as u32 })
+        (whole && found.same(key)).then_some(Entry { words, shape: (stamp >> 32) as u32 })
     }
 
     fn is_empty(&self) -> bool {
@@ -200,7 +200,7 @@ impl<const KEY: usize, const WORDS: usize, const SIZE: usize> Table<KEY, WORDS, 
     pub(super) fn get(&self, place: u32, key: Key<KEY>) -> Option<Entry<WORDS>> {
         let Bucket([first, second]) = &self.0[place as usize % SIZE];
         // Which of the two it is cannot be guessed, so no branch asks.
-        select_unpredictable(load(&first.key) == key.0, first, second).read(key)
+        select_unpredictable(Key(load(&first.key)).same(key), first, second).read(key)
     }
 
     #[inline]

@@ -77,6 +77,13 @@ impl Long {
 }
 
 impl<const WORDS: usize> Key<WORDS> {
+    /// Whether two keys are the same: in registers, where the comparison of arrays may call another function.
+    #[inline(always)]
+    #[expect(clippy::inline_always, reason = "measured: a call for a word or two takes longer than the lookup")]
+    pub(super) fn same(self, other: Self) -> bool {
+        self.0.iter().zip(other.0).fold(0, |different, (one, other)| different | (one ^ other)) == 0
+    }
+
     #[inline]
     pub(super) fn hash(self) -> u64 {
         let mut state = 0x9E37_79B9_7F4A_7C15;

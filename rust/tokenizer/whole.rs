@@ -3,6 +3,7 @@
 //! *Invariant*: each is there once; one that is named again has the later id, as in the reference.
 
 use std::collections::HashMap;
+use std::hint::select_unpredictable;
 
 use foldhash::fast::RandomState;
 
@@ -11,6 +12,8 @@ use super::prefetch::prefetch;
 use super::stored::Stored;
 use crate::TokenId;
 
+/// No token has it.
+const NONE: TokenId = -1;
 /// So many keys share a line of the processor's cache.
 const SLOTS: usize = 3;
 
@@ -62,9 +65,22 @@ impl Whole {
         if key == Short::default() {
             return self.long.get(piece).copied();
         }
-        let (index, place) = self.find(key)?;
-        let Bucket { keys, ids } = &self.short[index];
-        (keys[place] == key).then(|| ids[place])
+        let mut index = self.first(key);
+        loop {
+            let Bucket { keys, ids } = self.short.get(index)?;
+            // Which of them it is cannot be guessed, so no branch asks.
+            let mut found = NONE;
+            for (other, id) in keys.iter().zip(ids) {
+                found = select_unpredictable(other.same(key), *id, found);
+            }
+            if found != NONE {
+                return Some(found);
+            }
+            if keys[SLOTS - 1] == Short::default() {
+                return None;
+            }
+            index = (index + 1) % self.short.len();
+        }
     }
 
     /// Fetches what [`Self::get`] will read.
