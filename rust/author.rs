@@ -46,3 +46,24 @@ pub struct Span {
     /// Who wrote it.
     pub author: Author,
 }
+
+/// The author of each token that begins at one of these places, in order: that of its first byte.
+pub(crate) fn authors<'s>(spans: &'s [Span], starts: &'s [u32]) -> impl Iterator<Item = Author> + 's {
+    let first = starts.first().map_or(0, |start| spans.partition_point(|span| span.end <= *start));
+    let mut spans = spans[first..].iter().peekable();
+    starts.iter().map(move |start| {
+        while spans.next_if(|span| span.end <= *start).is_some() {}
+        spans.peek().map_or(Author::Frame, |span| span.author)
+    })
+}
+
+/// The tokens where the message changes, each with the message from there on.
+pub(crate) fn message_runs(indices: impl IntoIterator<Item = i32>) -> Vec<(usize, i32)> {
+    let mut runs: Vec<(usize, i32)> = Vec::new();
+    for (token, message) in indices.into_iter().enumerate() {
+        if runs.last().is_none_or(|run| run.1 != message) {
+            runs.push((token, message));
+        }
+    }
+    runs
+}

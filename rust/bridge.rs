@@ -10,7 +10,7 @@
 
 use std::sync::Arc;
 
-use crate::author::{Author, Span};
+use crate::author::{Author, Span, authors, message_runs};
 use crate::mask::TurnEnd;
 use crate::message::Conversation;
 use crate::render::{RenderSettings, Renderer};
@@ -151,17 +151,7 @@ impl Tail {
     fn of(self, encoded: Encoded, first: usize, spans: &[Span]) -> Self {
         let Encoded { ids: mut token_ids, starts } = encoded;
         token_ids.drain(..first);
-        let starts = &starts[first..];
-        let begin = starts.first().map_or(0, |start| spans.partition_point(|span| span.end <= *start));
-        let mut spans = spans[begin..].iter().peekable();
-        let mut messages: Vec<(usize, i32)> = Vec::new();
-        for (token, start) in starts.iter().enumerate() {
-            while spans.next_if(|span| span.end <= *start).is_some() {}
-            let message = spans.peek().map_or(Author::Frame, |span| span.author).message_index();
-            if messages.last().is_none_or(|run| run.1 != message) {
-                messages.push((token, message));
-            }
-        }
+        let messages = message_runs(authors(spans, &starts[first..]).map(Author::message_index));
         Self { token_ids, messages, ..self }
     }
 }

@@ -4,7 +4,7 @@ use std::ops::Range;
 use std::sync::{Arc, OnceLock};
 
 use super::{RenderSettings, Renderer, Seam, Seams, seams};
-use crate::author::{Author, Span};
+use crate::author::{Author, Span, authors};
 use crate::mask::{AssistantSpans, Flag, Masker};
 use crate::message::{Conversation, Data};
 use crate::template::{FieldNames, RenderedText};
@@ -29,15 +29,6 @@ impl Origin {
     ) -> Self {
         Self { renderer: renderer.clone(), conversation: conversation.clone(), settings, masker }
     }
-}
-
-/// The author of each token that begins at one of these places: that of its first byte.
-pub(super) fn authors(spans: &[Span], starts: &[u32]) -> impl Iterator<Item = Author> {
-    let mut spans = spans.iter().peekable();
-    starts.iter().map(move |start| {
-        while spans.next_if(|span| span.end <= *start).is_some() {}
-        spans.peek().map_or(Author::Frame, |span| span.author)
-    })
 }
 
 /// A rendered and encoded conversation.

@@ -5,9 +5,8 @@
 
 use std::sync::{Arc, OnceLock};
 
-use super::rendered::authors;
 use super::{RenderSettings, Renderer, check};
-use crate::author::Author;
+use crate::author::{Author, authors};
 use crate::message::Conversation;
 use crate::template::{Checkpoint, Resumable};
 use crate::{Error, ErrorKind, Result, TokenId};

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use super::dialogue::Dialogue;
 use super::{Stage, Trajectory};
+use crate::author::message_runs;
 use crate::bridge::{Bridge, Tail};
 use crate::columns::Columns;
 use crate::message::{Conversation, Data};
@@ -38,7 +39,7 @@ impl Trajectory {
         let settings = dialogue.settings(true);
         let beginning = dialogue.renderer.begin_from(&dialogue.conversation, &settings, None)?;
         let mut columns = Columns::default();
-        columns.observe(&beginning.token_ids, runs(&beginning.message_index));
+        columns.observe(&beginning.token_ids, message_runs(beginning.message_index.iter().copied()));
         let vocabulary = Some(dialogue.renderer.tokenizer().vocab_size());
         let mut trajectory = Self::begin(identity, columns, vocabulary);
         trajectory.dialogue = Some(dialogue);
@@ -141,7 +142,7 @@ impl Trajectory {
         let (old, new) = (self.columns.token_ids(), beginning.token_ids);
         let at = old.iter().zip(&new).take_while(|(old, new)| old == new).count();
         let mut columns = self.columns.inherit(at);
-        columns.observe(&new[at..], runs(&beginning.message_index[at..]));
+        columns.observe(&new[at..], message_runs(beginning.message_index[at..].iter().copied()));
         Ok((Content::Fragment { columns: Box::new(columns), at, kind }, beginning.checkpoint))
     }
 
@@ -232,15 +233,4 @@ impl Trajectory {
             ),
         )
     }
-}
-
-/// The places where the message changes.
-fn runs(index: &[i32]) -> Vec<(usize, i32)> {
-    let mut runs: Vec<(usize, i32)> = Vec::new();
-    for (token, message) in index.iter().enumerate() {
-        if runs.last().is_none_or(|run| run.1 != *message) {
-            runs.push((token, *message));
-        }
-    }
-    runs
 }
