@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tokenizers import Tokenizer, models
+from tokenizers import AddedToken, Tokenizer, models, pre_tokenizers
 
 import corpus
 import small
@@ -210,3 +210,38 @@ def test_a_gigabyte_of_random_text_does_not_grow_the_cache():
     chat = tt.Chat.from_pretrained(corpus.tokenizer_folder("qwen3"))
     grown(chat, 3)
     assert grown(chat, 1_000) < 10_000_000
+
+
+def own_tokenizer(extra: dict[str, int], *, ignore_merges: bool = False) -> Tokenizer:
+    """One token a byte, the merge of `q` and `z`, and more words of the vocabulary."""
+    made = small.tokenizer()
+    alphabet = {character: id_ for id_, character in enumerate(sorted(pre_tokenizers.ByteLevel.alphabet()))}
+    made.model = models.BPE(alphabet | {"qz": 256} | extra, [("q", "z")], ignore_merges=ignore_merges)
+    return made
+
+
+@pytest.mark.parametrize("largest", [300, 2**21 - 2049, 2**21 - 2048, 2**21 - 2, 2**21 - 1, 2**21])
+def test_ids_of_any_size_end_a_pretoken(largest: int):
+    made = own_tokenizer({"qz": largest})
+    chat = tt.Chat(made, small.TEMPLATE)
+    assert chat.engine.startswith("fast") == (largest < 2**21 - 1)
+    for text in ("qz", "xqz", "qzx", "xxqz qz", "qzqz"):
+        assert chat.encode(text).tolist() == made.encode(text, add_special_tokens=False).ids
+
+
+@pytest.mark.parametrize("ignore_merges", [False, True])
+def test_an_empty_word_of_the_vocabulary_is_never_met(ignore_merges: bool):
+    made = own_tokenizer({"": 300, "日": 301}, ignore_merges=ignore_merges)
+    chat = tt.Chat(made, small.TEMPLATE)
+    for text in ("", "qz a", "日"):
+        assert chat.encode(text).tolist() == made.encode(text, add_special_tokens=False).ids
+
+
+def test_a_panic_of_the_library_is_an_error():
+    made = small.tokenizer()
+    made.add_tokens([AddedToken("'s", rstrip=True), AddedToken(" ", lstrip=True)])
+    with pytest.warns(UserWarning, match="panics"):
+        chat = tt.Chat(made, small.TEMPLATE)
+    with pytest.raises(tt.TokenizerError, match="the tokenizers library panics on this text"):
+        chat.encode("it's  so")
+    assert chat.encode("it's").tolist() == made.encode("it's", add_special_tokens=False).ids

@@ -139,7 +139,8 @@ impl<const KEY: usize, const WORDS: usize> Slot<KEY, WORDS> {
         self.stamp.load(Atomic::Relaxed) == 0
     }
 
-    /// How little is lost if it is written over: most of one that is free, then of an early one with a late id.
+    /// How little is lost if it is written over: most of one that is free, then of an early one, the later its ids the
+    /// more.
     fn rarity(&self) -> u64 {
         let stamp = self.stamp.load(Atomic::Relaxed);
         if stamp == 0 {
@@ -243,7 +244,7 @@ impl Cache {
         Self { short: Table::new(), long: Table::new() }
     }
 
-    /// Keeps what a pretoken becomes that nobody has asked for yet, if there is room.
+    /// Keeps what a pretoken becomes that nobody has asked for yet: if there is room, but for the few that are long.
     pub(super) fn expect(&self, short: Short, piece: &[u8], merged: Merged<'_>) {
         match Few::new(merged.ids, merged.starts) {
             Some(few) if short != Short::default() => self.short.put_early(short, few),

@@ -125,8 +125,9 @@ impl Lane {
             return false;
         }
         let at = best as usize % SHORT;
-        let gone = above(self.left, at) % SHORT;
-        self.left &= !(1 << gone);
+        let gone = above(self.left, at);
+        debug_assert!(gone < SHORT, "a symbol merges with one that is there");
+        self.left &= !(1 << (gone % SHORT));
         self.candidates[gone] = NONE;
         let id = self.merged[at];
         self.ids[at] = id;
@@ -214,6 +215,7 @@ fn low(count: usize) -> u32 {
 #[cfg(test)]
 mod tests {
     use super::super::bpe::Long;
+    use super::super::merges::ID_LIMIT;
     use super::*;
 
     /// Ids 0 and 1; pairs merge into the ids from 2 on, in this order.
@@ -261,6 +263,20 @@ mod tests {
                 let Merged { ids, starts } = long.merged(&merges, &[0; SHORT]);
                 assert_eq!(found, (ids.to_vec(), starts.to_vec()), "{symbols:?}");
             }
+        }
+    }
+
+    #[test]
+    fn the_largest_ids_end_a_pretoken() {
+        let top = ID_LIMIT - 1;
+        let merges = Merges::new(&[(0, 1, top), (2, top, top - 1)]);
+        for (symbols, expected) in
+            [(vec![0, 1], vec![top]), (vec![3, 0, 1], vec![3, top]), (vec![2, 0, 1], vec![top - 1])]
+        {
+            let mut lane = lane(&symbols, &merges);
+            merge(std::slice::from_mut(&mut lane), &merges);
+            lane.finish(&[0; SHORT]);
+            assert_eq!(lane.merged().ids, expected);
         }
     }
 

@@ -13,8 +13,8 @@ const RANK_MASK: u64 = (1 << RANK_BITS) - 1;
 pub(super) const ID_LIMIT: TokenId = (1 << ID_BITS) - 1;
 /// And for so many merges.
 pub(super) const MOST: usize = (1 << RANK_BITS) - 2;
-/// The id of a symbol that is not there: it merges with none.
-pub(super) const NOBODY: TokenId = -1;
+/// The id of a symbol that is not there: it merges with none. With no other id does it make the pair of a free slot.
+pub(super) const NOBODY: TokenId = TokenId::MIN;
 /// A slot with no pair.
 const FREE: u64 = u64::MAX;
 /// So many pairs share a line of the processor's cache.
@@ -182,5 +182,15 @@ mod tests {
         assert_eq!(Merges::new(&[(1, 2, 3), (1, 2, 4)]).get(1, 2), Merge { rank: 1, merged: 4 });
         assert_eq!(Merges::new(&[]).get(0, 0), Merge::NONE);
         assert_eq!(Merges::new(&[]).get(ID_LIMIT - 1, ID_LIMIT - 1), Merge::NONE);
+    }
+
+    #[test]
+    fn nobody_merges_with_no_id_at_all() {
+        let merges = Merges::new(&[(0, 1, 2)]);
+        for id in (0..4096).chain(ID_LIMIT - 4096..ID_LIMIT) {
+            for (left, right) in [(id, NOBODY), (NOBODY, id)] {
+                assert_eq!(merges.get_at(merges.fetch(left, right), left, right), Merge::NONE, "{id}");
+            }
+        }
     }
 }

@@ -185,7 +185,9 @@ impl<'o, const STARTS: bool> Output<'o, STARTS> {
         let mut shift: usize = lengths.sum();
         let mut end = ids.len();
         ids.resize(end + shift, 0);
-        starts.resize(if STARTS { end + shift } else { 0 }, 0);
+        if STARTS {
+            starts.resize(end + shift, 0);
+        }
         for gap in self.gaps.iter().rev() {
             let merged = self.lanes[gap.missing].merged();
             let behind = gap.before + shift;

@@ -1,6 +1,7 @@
 //! The reference path: the `tokenizers` library itself, for every model type.
 
 use std::ops::Range;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::OnceLock;
 
 use tokenizers::{AddedVocabulary, DecoderWrapper, Tokenizer as Library};
@@ -43,7 +44,7 @@ impl Reference {
     }
 
     pub(super) fn encode(&self, text: &str) -> Result<Vec<TokenId>> {
-        let encoding = self.library.encode_fast(text, false).map_err(library_error)?;
+        let encoding = caught(|| self.library.encode_fast(text, false))?;
         Ok(to_ids(encoding.get_ids()))
     }
 
@@ -140,13 +141,19 @@ impl Reference {
 }
 
 fn encode_with_offsets(library: &Library, text: &str) -> Result<Encoded> {
-    let encoding = library.encode(text, false).map_err(library_error)?;
+    let encoding = caught(|| library.encode(text, false))?;
     let starts = encoding.get_offsets().iter().map(|offset| offset.0 as u32).collect();
     Ok(Encoded { ids: to_ids(encoding.get_ids()), starts })
 }
 
 fn to_ids(ids: &[u32]) -> Vec<TokenId> {
     ids.iter().map(|id| *id as TokenId).collect()
+}
+
+/// What the library gives; its panics, of which some added tokens with white space around them are known, are errors.
+fn caught<T>(call: impl FnOnce() -> tokenizers::Result<T>) -> Result<T> {
+    let called = catch_unwind(AssertUnwindSafe(call));
+    called.unwrap_or_else(|_| Err("the tokenizers library panics on this text".into())).map_err(library_error)
 }
 
 fn library_error(error: impl std::fmt::Display) -> crate::Error {

@@ -138,9 +138,10 @@ impl Vocabulary {
         first.sort_by_key(|entry| entry.1);
         let texts = first.into_iter().filter_map(|(text, _)| match &self.symbols {
             // No pretoken begins or ends inside a character.
-            Symbols::Bytes(_) => String::from_utf8(text.0.chars().map_while(byte_of).collect()).ok(),
+            Symbols::Bytes(_) => String::from_utf8(spelled(&text.0)?).ok(),
             Symbols::Characters { .. } => Some(text.0.replace('▁', " ")),
         });
+        let texts = texts.filter(|text| !text.is_empty());
         let (short, long): (Vec<_>, Vec<_>) = texts.partition(|text| text.len() <= lane::SHORT);
         let mut lanes = vec![Lane::default(); lane::MOST];
         for texts in short.chunks(lane::MOST) {
@@ -203,16 +204,17 @@ fn ids<'f>(file: &'f File<'_>) -> Ids<'f> {
 /// The tokens of a byte-level vocabulary, by the bytes that they stand for.
 fn whole(file: &File<'_>) -> Whole {
     let mut whole = Whole::with_capacity(file.model.vocab.0.len());
-    let mut bytes = Vec::new();
     for (text, id) in &file.model.vocab.0 {
-        bytes.clear();
-        bytes.extend(text.0.chars().map_while(byte_of));
-        // A text with another letter stands for no bytes.
-        if text.0.chars().count() == bytes.len() {
+        if let Some(bytes) = spelled(&text.0) {
             whole.insert(&bytes, *id);
         }
     }
     whole
+}
+
+/// The bytes that a text of letters stands for; none if one of them stands for no byte.
+fn spelled(text: &str) -> Option<Vec<u8>> {
+    text.chars().map(byte_of).collect()
 }
 
 fn merges(file: &File<'_>, ids: &Ids<'_>) -> Result<Merges, Refusal> {
