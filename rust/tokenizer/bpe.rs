@@ -45,11 +45,6 @@ impl Long {
         self.symbols.push(Symbol { id, start, merge: Merge::NONE });
     }
 
-    /// One id for the whole pretoken.
-    pub(super) fn take(&mut self, id: TokenId) {
-        self.push(id, 0);
-    }
-
     /// What the pretoken becomes; `piece` is its text.
     pub(super) fn merged(&mut self, merges: &Merges, piece: &[u8]) -> Merged<'_> {
         self.rank_all(merges);

@@ -256,14 +256,15 @@ impl Cache {
     /// second.
     pub(super) fn remember(&self, short: Short, piece: &[u8], merged: Merged<'_>) {
         let is_short = short != Short::default();
-        let few = Few::new(merged.ids, merged.starts);
-        if is_short {
-            self.short.put(short, few.unwrap_or(Few::MANY));
-        }
-        if (!is_short || few.is_none())
-            && let (Some(key), Some(entry)) = (Long::new(piece), Many::new(merged.ids, merged.starts))
-        {
-            self.long.put(key, entry);
+        match Few::new(merged.ids, merged.starts) {
+            Some(few) if is_short => self.short.put(short, few),
+            _ => {
+                let (Some(key), Some(entry)) = (Long::new(piece), Many::new(merged.ids, merged.starts)) else { return };
+                self.long.put(key, entry);
+                if is_short {
+                    self.short.put(short, Few::MANY);
+                }
+            }
         }
     }
 }

@@ -93,17 +93,28 @@ impl Fast {
         }
     }
 
+    /// Encodes a part of the given text in the form in which merges are looked for: as it stands, or on a ground of
+    /// its own.
+    fn in_normal_form<'o, const STARTS: bool, R>(
+        &self,
+        given: &Ground<'_>,
+        range: Range<usize>,
+        output: &mut Output<'o, STARTS>,
+        encode: impl FnOnce(&Ground<'_>, Range<usize>, &mut Output<'o, STARTS>) -> R,
+    ) -> R {
+        let Some(Normalised { text, origin }) = self.normalise(&given.text[range.clone()]) else {
+            return encode(given, range, output);
+        };
+        self.settle(given, output);
+        let ground = Ground { text: &text, base: range.start as u32, origin: Some(&origin) };
+        let encoded = encode(&ground, 0..text.len(), output);
+        self.settle(&ground, output);
+        encoded
+    }
+
     /// A part of a text in which no added token counts.
     fn refused<const STARTS: bool>(&self, given: &Ground<'_>, range: Range<usize>, output: &mut Output<'_, STARTS>) {
-        match self.normalise(&given.text[range.clone()]) {
-            None => self.plain(given, range, output),
-            Some(Normalised { text, origin }) => {
-                self.settle(given, output);
-                let ground = Ground { text: &text, base: range.start as u32, origin: Some(&origin) };
-                self.plain(&ground, 0..text.len(), output);
-                self.settle(&ground, output);
-            }
-        }
+        self.in_normal_form(given, range, output, |ground, range, output| self.plain(ground, range, output));
     }
 
     /// A part of a text between added tokens. Nothing outside it matters to what it becomes, so one that comes again is
@@ -148,16 +159,9 @@ impl Fast {
         output: &mut Output<'_, STARTS>,
     ) -> Result<()> {
         let base = range.start as u32;
-        match self.normalise(&given.text[range.clone()]) {
-            None => self.parts(given, range, literal.at(Place { base, origin: None }), output),
-            Some(Normalised { text, origin }) => {
-                self.settle(given, output);
-                let ground = Ground { text: &text, base, origin: Some(&origin) };
-                self.parts(&ground, 0..text.len(), literal.at(Place { base, origin: Some(&origin) }), output)?;
-                self.settle(&ground, output);
-                Ok(())
-            }
-        }
+        self.in_normal_form(given, range, output, |ground, range, output| {
+            self.parts(ground, range, literal.at(Place { base, origin: ground.origin }), output)
+        })
     }
 
     /// Looks for the tokens of the normalised text.
@@ -250,7 +254,7 @@ impl Fast {
             } else {
                 output.push_page(at);
                 at = 0;
-                self.missed(ground, start as usize..end as usize, index, entry.is_some(), output);
+                self.missed(ground, start as usize..end as usize, key, entry.is_some(), output);
             }
         }
         output.push_page(at);
@@ -261,12 +265,11 @@ impl Fast {
         &self,
         ground: &Ground<'_>,
         range: Range<usize>,
-        index: usize,
+        short: Short,
         is_many: bool,
         output: &mut Output<'_, STARTS>,
     ) {
         let piece = &ground.text[range.clone()];
-        let (short, _) = output.keys[index];
         if (is_many || short == Short::default())
             && let Some(key) = Long::new(piece.as_bytes())
             && let Some(entry) = self.cache.long.find(key)

@@ -45,9 +45,7 @@ impl Short {
         };
         Self([wide as u64, (wide >> 64) as u64 | (length as u64) << 56])
     }
-}
 
-impl Short {
     /// The key of a whole.
     #[inline]
     pub(super) fn of(piece: &[u8]) -> Self {

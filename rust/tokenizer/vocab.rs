@@ -43,6 +43,18 @@ pub(super) enum Symbols {
     Characters { ids: HashMap<char, TokenId, RandomState>, bytes: Box<[TokenId; 256]>, pairs: Pairs },
 }
 
+impl Symbols {
+    /// Calls with the symbols of a piece and the byte where each begins.
+    fn each(&self, piece: &str, mut symbol: impl FnMut(TokenId, u32)) {
+        match self {
+            Self::Bytes(bytes) => {
+                (0..).zip(piece.bytes()).for_each(|(at, byte)| symbol(bytes.ids[usize::from(byte)], at));
+            }
+            Self::Characters { ids, bytes, .. } => spaces::symbols(piece, ids, bytes, symbol),
+        }
+    }
+}
+
 /// The vocabulary.
 #[derive(Debug)]
 pub(super) struct Vocabulary {
@@ -101,14 +113,12 @@ impl Vocabulary {
 
     /// Lays a piece out for [`lane::merge`].
     fn begin(&self, piece: &str, lane: &mut Lane) {
-        match &self.symbols {
-            Symbols::Bytes(bytes) => match self.whole.get(piece.as_bytes()) {
-                Some(id) => lane.take(id),
-                None => lane.fill(piece.as_bytes(), bytes),
-            },
-            Symbols::Characters { ids, bytes, .. } => {
+        match (self.whole.get(piece.as_bytes()), &self.symbols) {
+            (Some(id), _) => lane.take(id),
+            (None, Symbols::Bytes(bytes)) => lane.fill(piece.as_bytes(), bytes),
+            (None, Symbols::Characters { .. }) => {
                 lane.begin();
-                spaces::symbols(piece, ids, bytes, |id, start| lane.push(id, start));
+                self.symbols.each(piece, |id, start| lane.push(id, start));
                 lane.rank_all(&self.merges);
             }
         }
@@ -117,17 +127,12 @@ impl Vocabulary {
     /// What a piece of any length becomes, with a `▁` before it if asked.
     pub(super) fn merge<'l>(&self, piece: &str, prepend: bool, long: &'l mut Long) -> Merged<'l> {
         long.begin();
-        match &self.symbols {
-            Symbols::Bytes(symbols) => match self.whole.get(piece.as_bytes()) {
-                Some(id) => long.take(id),
-                None => (0..).zip(piece.bytes()).for_each(|(at, byte)| long.push(symbols.ids[usize::from(byte)], at)),
-            },
-            Symbols::Characters { ids, bytes, .. } => {
-                if prepend {
-                    long.push(ids.get(&'▁').copied().unwrap_or_default(), 0);
-                }
-                spaces::symbols(piece, ids, bytes, |id, start| long.push(id, start));
-            }
+        if prepend && let Symbols::Characters { ids, .. } = &self.symbols {
+            long.push(ids.get(&'▁').copied().unwrap_or_default(), 0);
+        }
+        match self.whole.get(piece.as_bytes()) {
+            Some(id) => long.push(id, 0),
+            None => self.symbols.each(piece, |id, start| long.push(id, start)),
         }
         long.merged(&self.merges, piece.as_bytes())
     }

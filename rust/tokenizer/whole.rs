@@ -12,8 +12,6 @@ use super::prefetch::prefetch;
 use super::stored::Stored;
 use crate::TokenId;
 
-/// No token has it.
-const NONE: TokenId = -1;
 /// So many keys share a line of the processor's cache.
 const SLOTS: usize = 3;
 
@@ -65,28 +63,17 @@ impl Whole {
         if key == Short::default() {
             return self.long.get(piece).copied();
         }
-        let mut index = self.first(key);
-        loop {
-            let Bucket { keys, ids } = self.short.get(index)?;
-            // Which of them it is cannot be guessed, so no branch asks.
-            let mut found = NONE;
-            for (other, id) in keys.iter().zip(ids) {
-                found = select_unpredictable(other.same(key), *id, found);
-            }
-            if found != NONE {
-                return Some(found);
-            }
-            if keys[SLOTS - 1] == Short::default() {
-                return None;
-            }
-            index = (index + 1) % self.short.len();
-        }
+        let (index, place) = self.find(key)?;
+        let Bucket { keys, ids } = &self.short[index];
+        keys[place].same(key).then_some(ids[place])
     }
 
     /// Fetches what [`Self::get`] will read.
     #[inline]
     pub(super) fn prefetch(&self, piece: &[u8]) {
-        prefetch(&self.short, self.first(Short::of(piece)));
+        if !self.short.is_empty() {
+            prefetch(&self.short, self.first(Short::of(piece)));
+        }
     }
 
     /// The bucket of a short pretoken and its place there, or the free one where it would be; none in a table without
@@ -96,8 +83,13 @@ impl Whole {
         let mut index = self.first(key);
         loop {
             let keys = &self.short.get(index)?.keys;
-            if let Some(place) = keys.iter().position(|found| *found == key || *found == Short::default()) {
-                return Some((index, place));
+            // Which of them it is cannot be guessed, so no branch asks.
+            let mut found = SLOTS;
+            for (place, other) in keys.iter().enumerate().rev() {
+                found = select_unpredictable(other.same(key) | other.same(Short::default()), place, found);
+            }
+            if found < SLOTS {
+                return Some((index, found));
             }
             index = (index + 1) % self.short.len();
         }
