@@ -18,6 +18,8 @@ const ID_BITS: u32 = 21;
 const ID_MASK: u64 = (1 << ID_BITS) - 1;
 /// The bits of an id with where it begins, two of which fit a word.
 const PLACED_BITS: u32 = ID_BITS + 6;
+/// In a shape, that the ids are in the other table.
+const MANY: u32 = 1 << 25;
 /// In a shape, that the entry was known before anybody asked.
 const EARLY: u32 = 1 << 24;
 /// The bits of a stamp that count its writes.
@@ -45,8 +47,10 @@ impl<const WORDS: usize> Entry<WORDS> {
 }
 
 impl Few {
+    /// What stands for an entry that is not there.
+    pub(super) const NOTHING: Self = Self { words: [0], shape: 0 };
     /// What stands for more than three ids: they are in the other table.
-    pub(super) const MANY: Self = Self { words: [0], shape: 0 };
+    pub(super) const MANY: Self = Self { words: [0], shape: MANY };
 
     /// An entry of ids and where each begins; none if it does not fit.
     pub(super) fn new(ids: &[TokenId], starts: &[u32]) -> Option<Self> {
@@ -57,6 +61,11 @@ impl Few {
         let second = starts.get(1).copied().unwrap_or(0);
         let third = starts.get(2).copied().unwrap_or(0);
         Some(Self { words: [packed], shape: ids.len() as u32 | second << 8 | third << 16 })
+    }
+
+    /// Whether the ids are in the other table.
+    pub(super) fn is_many(self) -> bool {
+        self.shape & MANY != 0
     }
 
     /// Room for three ids, of which the first [`Entry::len`] are meant.
@@ -128,11 +137,12 @@ impl<const KEY: usize, const WORDS: usize> Slot<KEY, WORDS> {
     #[inline(always)]
     #[expect(clippy::inline_always, reason = "measured: the same")]
     fn read(&self, key: Key<KEY>) -> Option<Entry<WORDS>> {
-        let stamp = self.stamp.load(Atomic::Acquire);
+        // A stamp that is odd is never met again without the bit.
+        let stamp = self.stamp.load(Atomic::Acquire) & !1;
         let (found, words) = (Key(load(&self.key)), load(&self.words));
         fence(Atomic::Acquire);
-        let whole = stamp & 1 == 0 && self.stamp.load(Atomic::Relaxed) == stamp;
-        (whole && found.same(key)).then_some(Entry { words, shape: (stamp >> 32) as u32 })
+        let whole = self.stamp.load(Atomic::Relaxed) == stamp;
+        (found.same(key) & whole).then_some(Entry { words, shape: (stamp >> 32) as u32 })
     }
 
     fn is_empty(&self) -> bool {

@@ -7,11 +7,11 @@ use std::ops::Range;
 use super::Encoded;
 use super::added::{Literal, Matcher, Part, Place};
 use super::bpe;
-use super::cache::Cache;
+use super::cache::{Cache, Few};
 use super::key::{Long, Short};
 use super::lane::SHORT;
 use super::normalize::{self, Normalised};
-use super::output::{Ground, Keys, LINE, Output};
+use super::output::{Ground, Output};
 use super::segments::{Known, Segments};
 use super::split::Splitter;
 use super::vocab::{Symbols, Vocabulary};
@@ -37,24 +37,6 @@ pub(super) enum Cut {
     Spaces { prepend: bool },
 }
 
-/// Pretokens that wait to be looked up.
-struct Line {
-    pieces: [(u32, u32); LINE],
-    count: usize,
-}
-
-impl Line {
-    const EMPTY: Self = Self { pieces: [(0, 0); LINE], count: 0 };
-
-    /// Takes a pretoken in; whether there is room for another.
-    #[inline]
-    fn push(&mut self, start: usize, end: usize) -> bool {
-        self.pieces[self.count % LINE] = (start as u32, end as u32);
-        self.count += 1;
-        self.count < LINE
-    }
-}
-
 impl Fast {
     /// What the path is, for people.
     pub(super) fn name(&self) -> String {
@@ -72,17 +54,18 @@ impl Fast {
             out.starts.reserve(room);
         }
         let ground = Ground::given(text);
-        let mut output = Output::<STARTS>::new(out);
-        self.raw.each(text, literal, |part| {
-            match part {
-                Part::Token(id, start) => output.push(id, || start as u32),
-                Part::Plain(start, end) => self.segment(&ground, start..end, literal, &mut output)?,
-                Part::Refused(start, end) => self.refused(&ground, start..end, &mut output),
-            }
+        Output::<STARTS>::with(out, |output| {
+            self.raw.each(text, literal, |part| {
+                match part {
+                    Part::Token(id, start) => output.push(id, || start as u32),
+                    Part::Plain(start, end) => self.segment(&ground, start..end, literal, output)?,
+                    Part::Refused(start, end) => self.refused(&ground, start..end, output),
+                }
+                Ok(())
+            })?;
+            self.settle(&ground, output);
             Ok(())
-        })?;
-        self.settle(&ground, &mut output);
-        Ok(())
+        })
     }
 
     /// The form of a text in which merges and the tokens of the normalised text are looked for, if it is another.
@@ -143,10 +126,12 @@ impl Fast {
     #[cold]
     fn alone(&self, text: &str) -> Result<Encoded> {
         let mut encoded = Encoded::default();
-        let mut output = Output::<true>::new(&mut encoded);
         let ground = Ground::given(text);
-        self.fresh(&ground, 0..text.len(), Literal::All, &mut output)?;
-        self.settle(&ground, &mut output);
+        Output::<true>::with(&mut encoded, |output| -> Result<()> {
+            self.fresh(&ground, 0..text.len(), Literal::All, output)?;
+            self.settle(&ground, output);
+            Ok(())
+        })?;
         Ok(encoded)
     }
 
@@ -186,18 +171,16 @@ impl Fast {
     #[inline(never)]
     fn plain<const STARTS: bool>(&self, ground: &Ground<'_>, range: Range<usize>, output: &mut Output<'_, STARTS>) {
         let begin = self.prepended(ground, range.clone(), output);
-        let mut line = Line::EMPTY;
         let piece = |start: usize, end: usize| {
-            if !line.push(start, end) {
-                self.serve(ground, &line, output);
-                line.count = 0;
+            if !output.line().push(start, end) {
+                self.serve(ground, output);
             }
         };
         match &self.cut {
             Cut::Spaces { .. } => self.spaces(&ground.text[..range.end], begin, piece),
             Cut::ByteLevel { splitter, .. } => splitter.each(ground.text.as_bytes(), range, piece),
         }
-        self.serve(ground, &line, output);
+        self.serve(ground, output);
     }
 
     /// The first piece, if a `▁` is put before it; and where the others begin.
@@ -226,35 +209,27 @@ impl Fast {
         }
     }
 
-    /// Looks pretokens up: first where all of them are, so that their entries are fetched, then one by one.
-    fn serve<const STARTS: bool>(&self, ground: &Ground<'_>, line: &Line, output: &mut Output<'_, STARTS>) {
-        let count = line.count.min(LINE);
-        self.fetch(ground.text.as_bytes(), &line.pieces[..count], &mut output.keys);
-        self.collect(ground, &line.pieces[..count], output);
+    /// Looks up the pretokens that wait: first where all of them are, so that their entries are fetched, then one by
+    /// one.
+    fn serve<const STARTS: bool>(&self, ground: &Ground<'_>, output: &mut Output<'_, STARTS>) {
+        output.line().fetch(ground.text.as_bytes(), &self.cache);
+        self.collect(ground, output);
+        output.line().clear();
     }
 
-    /// Lays out keys, and fetches what stands at their places.
+    /// Adds what pretokens become that were fetched.
     #[inline(never)]
-    fn fetch(&self, bytes: &[u8], pieces: &[(u32, u32)], keys: &mut Keys) {
-        for (&(start, end), slot) in pieces.iter().zip(keys) {
-            let key = Short::new(bytes, start as usize, end as usize);
-            *slot = (key, self.cache.short.fetch(key));
-        }
-    }
-
-    /// Adds what pretokens become, whose keys are laid out.
-    #[inline(never)]
-    fn collect<const STARTS: bool>(&self, ground: &Ground<'_>, pieces: &[(u32, u32)], output: &mut Output<'_, STARTS>) {
+    fn collect<const STARTS: bool>(&self, ground: &Ground<'_>, output: &mut Output<'_, STARTS>) {
         let mut at = 0;
-        for (index, &(start, end)) in pieces.iter().enumerate().take(LINE) {
-            let (key, place) = output.keys[index];
-            let entry = self.cache.short.get(place, key);
-            if let Some(entry) = entry.filter(|entry| entry.len() > 0) {
-                at = output.write(at, entry, ground, start);
+        for index in 0..output.line().count() {
+            let (key, place) = output.line().key(index);
+            let entry = self.cache.short.get(place, key).unwrap_or(Few::NOTHING);
+            if entry.len() > 0 {
+                at = output.write(at, entry, ground, index);
             } else {
                 output.push_page(at);
                 at = 0;
-                self.missed(ground, start as usize..end as usize, key, entry.is_some(), output);
+                self.missed(ground, index, entry.is_many(), output);
             }
         }
         output.push_page(at);
@@ -264,28 +239,28 @@ impl Fast {
     fn missed<const STARTS: bool>(
         &self,
         ground: &Ground<'_>,
-        range: Range<usize>,
-        short: Short,
+        index: usize,
         is_many: bool,
         output: &mut Output<'_, STARTS>,
     ) {
-        let piece = &ground.text[range.clone()];
+        let ((start, end), (short, _)) = (output.line().piece(index), output.line().key(index));
+        let piece = &ground.text[start..end];
         if (is_many || short == Short::default())
             && let Some(key) = Long::new(piece.as_bytes())
             && let Some(entry) = self.cache.long.find(key)
         {
-            return output.push_many(entry, ground, range.start);
+            return output.push_many(entry, ground, start);
         }
         if piece.len() <= SHORT {
             self.vocabulary.whole.prefetch(piece.as_bytes());
-            if !output.leave_gap(range.start, range.end, short) {
+            if !output.leave_gap(start, end, short) {
                 self.settle(ground, output);
             }
         } else {
             let mut long = bpe::Long::default();
             let merged = self.vocabulary.merge(piece, false, &mut long);
             self.cache.remember(short, piece.as_bytes(), merged);
-            output.push_merged(merged, ground, range.start);
+            output.push_merged(merged, ground, start);
         }
     }
 

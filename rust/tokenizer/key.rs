@@ -4,9 +4,31 @@
 
 use super::stored::Stored;
 
-/// The bytes of a pretoken, less than eight a word, with their number in the topmost byte.
+/// The bytes of a pretoken with their number in the topmost byte, every other word turned by the same bits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Key<const WORDS: usize>(pub(super) [u64; WORDS]);
+
+/// The key of a short pretoken: nearly all are.
+pub(super) type Short = Key<2>;
+/// The key of a longer one: runs of spaces, rules of dashes, long names.
+pub(super) type Long = Key<8>;
+
+/// The bits that are turned in the words of a pair, so that the product of both says much of either.
+const TURNED: (u64, u64) = (0x9E37_79B9_7F4A_7C15, 0xD1B5_4A32_D192_ED03);
+
+/// For each length, the bits of the two words that so many bytes have, and what is turned in the second.
+static MASKS: [[u64; 4]; 16] = masks();
+
+const fn masks() -> [[u64; 4]; 16] {
+    let mut masks = [[0; 4]; 16];
+    let mut length = 0;
+    while length < 16 {
+        let bits = (1_u128 << (8 * length)) - 1;
+        masks[length] = [bits as u64, (bits >> 64) as u64, TURNED.1 ^ (length as u64) << 56, 0];
+        length += 1;
+    }
+    masks
+}
 
 impl Default for Short {
     /// The key that no text has.
@@ -15,35 +37,19 @@ impl Default for Short {
     }
 }
 
-/// The key of a short pretoken: nearly all are.
-pub(super) type Short = Key<2>;
-/// The key of a longer one: runs of spaces, rules of dashes, long names.
-pub(super) type Long = Key<8>;
-
-/// For each length, the bits that so many bytes have.
-static MASKS: [u128; 16] = masks();
-
-const fn masks() -> [u128; 16] {
-    let mut masks = [0; 16];
-    let mut length = 0;
-    while length < 16 {
-        masks[length] = (1 << (8 * length)) - 1;
-        length += 1;
-    }
-    masks
-}
-
 impl Short {
     /// The key of `bytes[start..end]`; the one that no text has for more than 15.
     #[inline]
     pub(super) fn new(bytes: &[u8], start: usize, end: usize) -> Self {
-        let length = end - start;
-        let Some(mask) = MASKS.get(length) else { return Self::default() };
-        let wide = match bytes.get(start..start + 16).and_then(|window| <[u8; 16]>::try_from(window).ok()) {
-            Some(window) => u128::from_le_bytes(window) & mask,
-            None => narrow(&bytes[start..end]),
+        let window = bytes.get(start..start + 16).and_then(<[_]>::first_chunk);
+        let (one, other) = match (window, MASKS.get(end - start)) {
+            (Some(window), Some([first, second, turned, _])) => {
+                let (one, other) = words(window);
+                (one & first ^ TURNED.0, other & second ^ turned)
+            }
+            _ => unusual(&bytes[start..end]),
         };
-        Self([wide as u64, (wide >> 64) as u64 | (length as u64) << 56])
+        Self([one, other])
     }
 
     /// The key of a whole.
@@ -70,7 +76,8 @@ impl Long {
         bytes[..63].get_mut(..piece.len())?.copy_from_slice(piece);
         bytes[63] = piece.len() as u8;
         let (words, _) = bytes.as_chunks::<8>();
-        Some(Self(std::array::from_fn(|index| u64::from_le_bytes(words[index]))))
+        let turned = |index| if index % 2 == 0 { TURNED.0 } else { TURNED.1 };
+        Some(Self(std::array::from_fn(|index| u64::from_le_bytes(words[index]) ^ turned(index))))
     }
 }
 
@@ -84,21 +91,32 @@ impl<const WORDS: usize> Key<WORDS> {
 
     #[inline]
     pub(super) fn hash(self) -> u64 {
-        let mut state = 0x9E37_79B9_7F4A_7C15;
+        let mut state = 0;
         for pair in self.0.as_chunks::<2>().0 {
-            let product = u128::from(pair[0] ^ state) * u128::from(pair[1] ^ 0xD1B5_4A32_D192_ED03);
+            let product = u128::from(pair[0] ^ state) * u128::from(pair[1]);
             state = (product >> 64) as u64 ^ product as u64;
         }
         state
     }
 }
 
-/// Near the end of a text, where no 16 bytes are left to read.
+#[inline]
+fn words(window: &[u8; 16]) -> (u64, u64) {
+    let number = u128::from_le_bytes(*window);
+    (number as u64, (number >> 64) as u64)
+}
+
+/// The words of a pretoken that is too long for a key, or so near the end of a text that no 16 bytes are left to read.
 #[inline(never)]
-fn narrow(bytes: &[u8]) -> u128 {
+fn unusual(bytes: &[u8]) -> (u64, u64) {
+    if bytes.len() > 15 {
+        return (u64::MAX, u64::MAX);
+    }
     let mut window = [0; 16];
     window[..bytes.len()].copy_from_slice(bytes);
-    u128::from_le_bytes(window)
+    window[15] = bytes.len() as u8;
+    let (one, other) = words(&window);
+    (one ^ TURNED.0, other ^ TURNED.1)
 }
 
 #[cfg(test)]

@@ -17,6 +17,7 @@ mod key;
 mod lane;
 mod later;
 mod library;
+mod line;
 mod load;
 mod merges;
 mod normalize;

@@ -2,16 +2,17 @@
 //!
 //! *Invariant*: once it is settled, all ids stand in the order of the text. The gaps of one time lie in one ground.
 
+use std::cell::Cell;
+
 use super::Encoded;
 use super::bpe::Merged;
 use super::cache::{Cache, Few, Many};
 use super::key::Short;
 use super::lane::{self, Lane};
+use super::line::{LINE, Line};
 use super::vocab::Vocabulary;
 use crate::TokenId;
 
-/// So many pretokens are cut off before the first of them is looked up: by then its entry is there.
-pub(super) const LINE: usize = 32;
 /// So many gaps are left before they are filled.
 const GAPS: usize = 64;
 
@@ -38,20 +39,21 @@ impl<'a> Ground<'a> {
     }
 }
 
-/// What pretokens are looked up by, and where.
-pub(super) type Keys = [(Short, u32); LINE];
-
 /// What a line of pretokens becomes: up to three ids each.
+#[derive(Debug)]
 struct Page {
     ids: [TokenId; 3 * LINE],
     starts: [u32; 3 * LINE],
 }
 
-impl Page {
-    const EMPTY: Self = Self { ids: [0; 3 * LINE], starts: [0; 3 * LINE] };
+impl Default for Page {
+    fn default() -> Self {
+        Self { ids: [0; 3 * LINE], starts: [0; 3 * LINE] }
+    }
 }
 
 /// A pretoken that is not in the cache, met once or more.
+#[derive(Debug)]
 struct Missing {
     key: Short,
     start: u32,
@@ -59,6 +61,7 @@ struct Missing {
 }
 
 /// A place where a missing pretoken stands.
+#[derive(Debug)]
 struct Gap {
     /// The number of ids before it, without those of other gaps.
     before: usize,
@@ -68,26 +71,45 @@ struct Gap {
     missing: usize,
 }
 
-/// Ids, and starts if asked for; and what is used again from line to line.
-pub(super) struct Output<'o, const STARTS: bool> {
-    out: &'o mut Encoded,
-    pub(super) keys: Keys,
+/// What is used again from line to line, and by a thread from text to text.
+#[derive(Debug, Default)]
+struct Scratch {
+    line: Line,
     page: Page,
     missing: Vec<Missing>,
     gaps: Vec<Gap>,
     lanes: Vec<Lane>,
 }
 
+thread_local! {
+    /// That of the last text: to lay one out takes as long as a short text.
+    static KEPT: Cell<Option<Box<Scratch>>> = const { Cell::new(None) };
+}
+
+/// Ids, and starts if asked for.
+pub(super) struct Output<'o, const STARTS: bool> {
+    out: &'o mut Encoded,
+    scratch: &'o mut Scratch,
+}
+
 impl<'o, const STARTS: bool> Output<'o, STARTS> {
-    pub(super) fn new(out: &'o mut Encoded) -> Self {
-        Self {
-            out,
-            keys: [(Short::default(), 0); LINE],
-            page: Page::EMPTY,
-            missing: Vec::new(),
-            gaps: Vec::new(),
-            lanes: Vec::new(),
-        }
+    /// Does some work that adds to `out`.
+    pub(super) fn with<T>(out: &'o mut Encoded, work: impl FnOnce(&mut Output<'_, STARTS>) -> T) -> T {
+        let mut scratch = KEPT.try_with(Cell::take).ok().flatten().unwrap_or_default();
+        let result = work(&mut Output { out, scratch: &mut scratch });
+        // What an error has left.
+        scratch.line.clear();
+        scratch.missing.clear();
+        scratch.gaps.clear();
+        // Where a thread that ends encodes, there is nothing to keep it in.
+        let _ = KEPT.try_with(|kept| kept.set(Some(scratch)));
+        result
+    }
+
+    /// The pretokens that wait.
+    #[inline]
+    pub(super) fn line(&mut self) -> &mut Line {
+        &mut self.scratch.line
     }
 
     /// Adds an id.
@@ -99,16 +121,17 @@ impl<'o, const STARTS: bool> Output<'o, STARTS> {
         }
     }
 
-    /// Writes three ids to a place of the page, of which those that are meant count: that costs no branch. The place
-    /// behind them.
+    /// Writes three ids of a pretoken of the line to a place of the page, of which those that are meant count: that
+    /// costs no branch. The place behind them.
     #[inline]
-    pub(super) fn write(&mut self, at: usize, entry: Few, ground: &Ground<'_>, start: u32) -> usize {
-        if let Some(place) = self.page.ids.get_mut(at..).and_then(<[_]>::first_chunk_mut) {
+    pub(super) fn write(&mut self, at: usize, entry: Few, ground: &Ground<'_>, index: usize) -> usize {
+        if let Some(place) = self.scratch.page.ids.get_mut(at..).and_then(<[_]>::first_chunk_mut) {
             *place = entry.ids();
         }
-        if STARTS && let Some(place) = self.page.starts.get_mut(at..).and_then(<[_]>::first_chunk_mut) {
+        if STARTS && let Some(place) = self.scratch.page.starts.get_mut(at..).and_then(<[_]>::first_chunk_mut) {
             let [one, two, three] = entry.starts();
-            let of = |inside: u32| ground.place((start + inside) as usize);
+            let (start, _) = self.scratch.line.piece(index);
+            let of = |inside: u32| ground.place(start + inside as usize);
             *place = [of(one), of(two), of(three)];
         }
         at + entry.len()
@@ -117,9 +140,9 @@ impl<'o, const STARTS: bool> Output<'o, STARTS> {
     /// Adds what was written to the page.
     #[inline]
     pub(super) fn push_page(&mut self, count: usize) {
-        self.out.ids.extend_from_slice(&self.page.ids[..count]);
+        self.out.ids.extend_from_slice(&self.scratch.page.ids[..count]);
         if STARTS {
-            self.out.starts.extend_from_slice(&self.page.starts[..count]);
+            self.out.starts.extend_from_slice(&self.scratch.page.starts[..count]);
         }
     }
 
@@ -150,46 +173,46 @@ impl<'o, const STARTS: bool> Output<'o, STARTS> {
     pub(super) fn leave_gap(&mut self, start: usize, end: usize, key: Short) -> bool {
         // What comes once often comes again soon; those that are too long for a key are rare.
         let same = |missing: &Missing| key != Short::default() && missing.key == key;
-        let missing = self.missing.iter().position(same).unwrap_or(self.missing.len());
-        if missing == self.missing.len() {
-            self.missing.push(Missing { key, start: start as u32, end: end as u32 });
+        let missing = self.scratch.missing.iter().position(same).unwrap_or(self.scratch.missing.len());
+        if missing == self.scratch.missing.len() {
+            self.scratch.missing.push(Missing { key, start: start as u32, end: end as u32 });
         }
-        self.gaps.push(Gap { before: self.out.ids.len(), start: start as u32, missing });
-        self.missing.len() < lane::MOST && self.gaps.len() < GAPS
+        self.scratch.gaps.push(Gap { before: self.out.ids.len(), start: start as u32, missing });
+        self.scratch.missing.len() < lane::MOST && self.scratch.gaps.len() < GAPS
     }
 
     /// Merges what is missing, and fills the gaps.
     #[inline(never)]
     pub(super) fn settle(&mut self, ground: &Ground<'_>, vocabulary: &Vocabulary, cache: &Cache) {
-        if self.gaps.is_empty() {
+        if self.scratch.gaps.is_empty() {
             return;
         }
         let text = |missing: &Missing| &ground.text[missing.start as usize..missing.end as usize];
-        let count = self.missing.len();
-        if self.lanes.len() < count {
-            self.lanes.resize(count, Lane::default());
+        let count = self.scratch.missing.len();
+        if self.scratch.lanes.len() < count {
+            self.scratch.lanes.resize(count, Lane::default());
         }
-        vocabulary.merge_short(self.missing.iter().map(text), &mut self.lanes[..count]);
-        for (missing, lane) in self.missing.iter().zip(&self.lanes) {
+        vocabulary.merge_short(self.scratch.missing.iter().map(text), &mut self.scratch.lanes[..count]);
+        for (missing, lane) in self.scratch.missing.iter().zip(&self.scratch.lanes) {
             cache.remember(missing.key, text(missing).as_bytes(), lane.merged());
         }
         self.fill_gaps(ground);
-        self.missing.clear();
-        self.gaps.clear();
+        self.scratch.missing.clear();
+        self.scratch.gaps.clear();
     }
 
     /// Makes room for what was missing, from the end on, and writes it there.
     fn fill_gaps(&mut self, ground: &Ground<'_>) {
         let Encoded { ids, starts } = &mut *self.out;
-        let lengths = self.gaps.iter().map(|gap| self.lanes[gap.missing].merged().ids.len());
+        let lengths = self.scratch.gaps.iter().map(|gap| self.scratch.lanes[gap.missing].merged().ids.len());
         let mut shift: usize = lengths.sum();
         let mut end = ids.len();
         ids.resize(end + shift, 0);
         if STARTS {
             starts.resize(end + shift, 0);
         }
-        for gap in self.gaps.iter().rev() {
-            let merged = self.lanes[gap.missing].merged();
+        for gap in self.scratch.gaps.iter().rev() {
+            let merged = self.scratch.lanes[gap.missing].merged();
             let behind = gap.before + shift;
             shift -= merged.ids.len();
             let range = gap.before + shift..behind;
