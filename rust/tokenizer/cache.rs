@@ -254,6 +254,19 @@ impl Cache {
         Self { short: Table::new(), long: Table::new() }
     }
 
+    /// What any pretoken is looked up by in the first table, and where; its entry is fetched from either.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn fetch(&self, piece: &[u8]) -> (Short, u32) {
+        let short = Short::of(piece);
+        if short == Short::default()
+            && let Some(key) = Long::new(piece)
+        {
+            self.long.fetch(key);
+        }
+        (short, self.short.fetch(short))
+    }
+
     /// Keeps what a pretoken becomes that nobody has asked for yet: if there is room, but for the few that are long.
     pub(super) fn expect(&self, short: Short, piece: &[u8], merged: Merged<'_>) {
         match Few::new(merged.ids, merged.starts) {

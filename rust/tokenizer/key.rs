@@ -41,15 +41,28 @@ impl Short {
     /// The key of `bytes[start..end]`; the one that no text has for more than 15.
     #[inline]
     pub(super) fn new(bytes: &[u8], start: usize, end: usize) -> Self {
-        let window = bytes.get(start..start + 16).and_then(<[_]>::first_chunk);
-        let (one, other) = match (window, MASKS.get(end - start)) {
-            (Some(window), Some([first, second, turned, _])) => {
-                let (one, other) = words(window);
-                (one & first ^ TURNED.0, other & second ^ turned)
-            }
-            _ => unusual(&bytes[start..end]),
-        };
-        Self([one, other])
+        Self::within(bytes, start, end).unwrap_or_else(|| Self::alone(&bytes[start..end]))
+    }
+
+    /// The same, of up to 15 bytes that begin 16 before the end of the text; else none.
+    #[inline]
+    pub(super) fn within(bytes: &[u8], start: usize, end: usize) -> Option<Self> {
+        let window = bytes.get(start..start + 16).and_then(<[_]>::first_chunk)?;
+        let [first, second, turned, _] = MASKS.get(end - start)?;
+        let (one, other) = words(window);
+        Some(Self([one & first ^ TURNED.0, other & second ^ turned]))
+    }
+
+    #[inline(never)]
+    fn alone(bytes: &[u8]) -> Self {
+        if bytes.len() > 15 {
+            return Self::default();
+        }
+        let mut window = [0; 16];
+        window[..bytes.len()].copy_from_slice(bytes);
+        window[15] = bytes.len() as u8;
+        let (one, other) = words(&window);
+        Self([one ^ TURNED.0, other ^ TURNED.1])
     }
 
     /// The key of a whole.
@@ -104,19 +117,6 @@ impl<const WORDS: usize> Key<WORDS> {
 fn words(window: &[u8; 16]) -> (u64, u64) {
     let number = u128::from_le_bytes(*window);
     (number as u64, (number >> 64) as u64)
-}
-
-/// The words of a pretoken that is too long for a key, or so near the end of a text that no 16 bytes are left to read.
-#[inline(never)]
-fn unusual(bytes: &[u8]) -> (u64, u64) {
-    if bytes.len() > 15 {
-        return (u64::MAX, u64::MAX);
-    }
-    let mut window = [0; 16];
-    window[..bytes.len()].copy_from_slice(bytes);
-    window[15] = bytes.len() as u8;
-    let (one, other) = words(&window);
-    (one ^ TURNED.0, other ^ TURNED.1)
 }
 
 #[cfg(test)]

@@ -55,8 +55,13 @@ impl Line {
     pub(super) fn fetch(&mut self, bytes: &[u8], cache: &Cache) {
         let count = self.count();
         for (&(start, end), slot) in self.pieces[..count].iter().zip(&mut self.keys) {
-            let key = Short::new(bytes, start as usize, end as usize);
-            *slot = (key, cache.short.fetch(key));
+            let (start, end) = (start as usize, end as usize);
+            // Each branch writes its own: what a branch yields would go by the stack, and wait there for as long again.
+            if let Some(key) = Short::within(bytes, start, end) {
+                *slot = (key, cache.short.fetch(key));
+            } else {
+                *slot = cache.fetch(&bytes[start..end]);
+            }
         }
     }
 
