@@ -16,7 +16,8 @@ pub(super) type Long = Key<8>;
 /// The bits that are turned in the words of a pair, so that the product of both says much of either.
 const TURNED: (u64, u64) = (0x9E37_79B9_7F4A_7C15, 0xD1B5_4A32_D192_ED03);
 
-/// For each length, the bits of the two words that so many bytes have, and what is turned in the second.
+/// For each length, the bits of the two words that so many bytes have, and what is turned in the second; a row of four
+/// words is found by a shift.
 static MASKS: [[u64; 4]; 16] = masks();
 
 const fn masks() -> [[u64; 4]; 16] {
@@ -44,7 +45,7 @@ impl Short {
         Self::within(bytes, start, end).unwrap_or_else(|| Self::alone(&bytes[start..end]))
     }
 
-    /// The same, of up to 15 bytes that begin 16 before the end of the text; else none.
+    /// The same, of up to 15 bytes that begin 16 or more before the end of the text; of others none.
     #[inline]
     pub(super) fn within(bytes: &[u8], start: usize, end: usize) -> Option<Self> {
         let window = bytes.get(start..start + 16).and_then(<[_]>::first_chunk)?;
@@ -53,6 +54,7 @@ impl Short {
         Some(Self([one & first ^ TURNED.0, other & second ^ turned]))
     }
 
+    /// The same, where nothing may be read behind it.
     #[inline(never)]
     fn alone(bytes: &[u8]) -> Self {
         if bytes.len() > 15 {
