@@ -341,6 +341,19 @@ mod tests {
     }
 
     #[test]
+    fn what_fits_neither_table_is_kept_in_none() {
+        let text = b"abcdefghijklmno";
+        let (short, long) = (Short::of(text), Long::new(text).unwrap());
+        let (ids, starts): (Vec<TokenId>, Vec<u32>) = (0..15).zip(0..).unzip();
+        let cache = Cache::new();
+        cache.remember(short, text, Merged { ids: &ids, starts: &starts });
+        assert!(cache.short.find(short).is_none() && cache.long.find(long).is_none());
+        cache.remember(short, text, Merged { ids: &ids[..14], starts: &starts[..14] });
+        assert!(cache.short.find(short).unwrap().is_many());
+        assert!(cache.long.find(long).unwrap().each().eq(ids.into_iter().zip(starts).take(14)));
+    }
+
+    #[test]
     fn threads_never_read_a_mixture() {
         let cache = Cache::new().short;
         let work = |offset: u64| {

@@ -252,7 +252,7 @@ impl Fast {
             return output.push_many(entry, ground, start);
         }
         if piece.len() <= SHORT {
-            self.vocabulary.whole.prefetch(piece.as_bytes());
+            self.vocabulary.whole.prefetch(short);
             if !output.leave_gap(start, end, short) {
                 self.settle(ground, output);
             }

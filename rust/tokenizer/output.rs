@@ -227,3 +227,21 @@ impl<'o, const STARTS: bool> Output<'o, STARTS> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_an_error_has_left_is_in_no_other_text() {
+        let mut encoded = Encoded::default();
+        Output::<true>::with(&mut encoded, |output| {
+            output.line().push(0, 1);
+            output.leave_gap(0, 1, Short::of(b"a"));
+        });
+        Output::<true>::with(&mut encoded, |output| {
+            assert_eq!(output.line().count(), 0);
+            assert!(output.scratch.missing.is_empty() && output.scratch.gaps.is_empty());
+        });
+    }
+}

@@ -68,11 +68,11 @@ impl Whole {
         keys[place].same(key).then_some(ids[place])
     }
 
-    /// Fetches what [`Self::get`] will read.
+    /// Fetches what [`Self::get`] will read for the pretoken with this key.
     #[inline]
-    pub(super) fn prefetch(&self, piece: &[u8]) {
+    pub(super) fn prefetch(&self, key: Short) {
         if !self.short.is_empty() {
-            prefetch(&self.short, self.first(Short::of(piece)));
+            prefetch(&self.short, self.first(key));
         }
     }
 
